@@ -1,0 +1,184 @@
+//! What is claimed of an algorithm, as data. The lab's battery turns every claim into a check, every refuted property into
+//! a counterexample that must be found, and every mutant into something that a check must catch.
+
+use core::{fmt, str::FromStr};
+
+use crate::Size;
+
+/// What kind of exclusion an algorithm is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Problem {
+    /// One process at a time.
+    Mutex,
+    /// At most k at a time.
+    KExclusion,
+    /// Only processes of one session at a time.
+    Group,
+}
+
+/// The instructions that an algorithm uses on shared memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Primitive {
+    /// Reads and writes.
+    ReadWrite,
+    /// Compare-and-swap.
+    CompareAndSwap,
+    /// Fetch-and-add.
+    FetchAndAdd,
+    /// A whole variable read, computed and written in one step.
+    Transaction,
+}
+
+/// How weak registers may be.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum RegisterKind {
+    /// A read that overlaps a write returns anything.
+    Safe,
+    /// A read that overlaps a write returns the old or the new value.
+    Regular,
+    /// Reads and writes take effect at once.
+    Atomic,
+}
+
+macro_rules! named {
+    ($type:ident: $($variant:ident = $name:literal),* $(,)?) => {
+        impl $type {
+            /// All of them, in the order in which they are listed.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// The name, as on the command line.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name),*
+                }
+            }
+        }
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.name())
+            }
+        }
+        impl FromStr for $type {
+            type Err = ();
+            fn from_str(name: &str) -> Result<Self, ()> {
+                Self::ALL.iter().copied().find(|v| v.name() == name).ok_or(())
+            }
+        }
+    };
+}
+
+named!(Problem: Mutex = "mutex", KExclusion = "k-exclusion", Group = "group");
+named!(Primitive:
+    ReadWrite = "read-write",
+    CompareAndSwap = "compare-and-swap",
+    FetchAndAdd = "fetch-and-add",
+    Transaction = "transaction",
+);
+named!(RegisterKind: Safe = "safe", Regular = "regular", Atomic = "atomic");
+
+/// Something that can be true of every run of an algorithm.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Property {
+    /// Never two in the critical section.
+    MutualExclusion,
+    /// Never more than k in the critical section.
+    KExclusion,
+    /// If somebody is in its entry section, somebody enters.
+    DeadlockFreedom,
+    /// Whoever is in its entry section enters.
+    StarvationFreedom,
+    /// A process leaves in a bounded number of its own steps.
+    BoundedExit,
+    /// Who is through the doorway before another begins it, enters first.
+    Fcfs,
+    /// Of k processes through the doorway before another begins it, one enters first.
+    KFcfs,
+    /// Who is through the doorway before one that has entered began it, can enter in a bounded number of its own steps.
+    Fife,
+    /// No register holds a number above the stated bound.
+    BoundedRegisters,
+}
+
+named!(Property:
+    MutualExclusion = "mutual-exclusion",
+    KExclusion = "k-exclusion",
+    DeadlockFreedom = "deadlock-freedom",
+    StarvationFreedom = "starvation-freedom",
+    BoundedExit = "bounded-exit",
+    Fcfs = "fcfs",
+    KFcfs = "k-fcfs",
+    Fife = "fife",
+    BoundedRegisters = "bounded-registers",
+);
+
+/// An algorithm with one thing changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mutant {
+    /// Its name; `without-line-N` leaves line N out.
+    pub name: &'static str,
+    /// What is changed, in words.
+    pub change: &'static str,
+    /// What becomes of it.
+    pub fate: Fate,
+}
+
+/// What a check says of a mutant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// The property fails, and the checker finds it at this size.
+    Breaks {
+        /// What fails.
+        property: Property,
+        /// Where the shortest counterexample is looked for.
+        size: Size,
+        /// On which registers.
+        registers: RegisterKind,
+    },
+    /// Every claim still holds, for the reason given in the algorithm's page.
+    Harmless,
+}
+
+impl Fate {
+    /// Breaks `property` among `n` processes with one slot, on atomic registers.
+    pub const fn breaks(property: Property, n: usize) -> Self {
+        Self::Breaks { property, size: Size::mutex(n), registers: RegisterKind::Atomic }
+    }
+}
+
+/// The classes of remote memory references per passage, as the paper states them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rmr {
+    /// With coherent caches.
+    pub cc: &'static str,
+    /// With distributed shared memory.
+    pub dsm: &'static str,
+}
+
+/// All that is claimed of an algorithm.
+#[derive(Clone, Copy, Debug)]
+pub struct Claims {
+    /// What it is for.
+    pub problem: Problem,
+    /// The paper that it is taken from.
+    pub paper: &'static str,
+    /// Where in the paper.
+    pub figure: &'static str,
+    /// What it uses.
+    pub primitives: &'static [Primitive],
+    /// What holds in every run.
+    pub properties: &'static [Property],
+    /// What does not: the lab shows a run for each, at this size.
+    pub refuted: &'static [(Property, Size)],
+    /// The weakest registers on which all of this holds.
+    pub registers: RegisterKind,
+    /// How many processes may crash while the others still do not starve.
+    pub crashes: fn(Size) -> usize,
+    /// The largest number in a register, if there is a bound.
+    pub bound: Option<fn(Size) -> u64>,
+    /// Remote references per passage.
+    pub rmr: Rmr,
+    /// The fewest processes for which it makes sense.
+    pub min_n: usize,
+    /// Its mutants.
+    pub mutants: &'static [Mutant],
+}

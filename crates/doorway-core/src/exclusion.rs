@@ -1,0 +1,103 @@
+//! What an algorithm is: three sections of code, and the claims that it makes.
+
+use alloc::{string::String, vec, vec::Vec};
+
+use crate::{Claims, Layout, Local, Memory};
+
+/// How many processes, slots and sessions an instance serves.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Size {
+    /// Processes, with ids `0..n`.
+    pub n: usize,
+    /// Slots: how many may be in the critical section at once.
+    pub k: usize,
+    /// Sessions, for group locks; 0 elsewhere.
+    pub sessions: usize,
+}
+
+impl Size {
+    /// `n` processes, one slot.
+    pub const fn mutex(n: usize) -> Self {
+        Self { n, k: 1, sessions: 0 }
+    }
+}
+
+/// An algorithm cannot serve that size.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Unfit(pub String);
+
+/// What there is to know about an algorithm before it runs.
+pub trait Algorithm: Sized {
+    /// Its name, as on the command line.
+    const NAME: &'static str;
+
+    /// What the paper says about it, as data: the lab turns each claim into a check.
+    const CLAIMS: Claims;
+
+    /// Asks for the registers.
+    ///
+    /// # Errors
+    /// When the algorithm cannot serve that size.
+    fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit>;
+}
+
+/// An algorithm as code: doorway, waiting, exit.
+///
+/// Nothing survives from section to section but the `Pass`, and nothing from passage to passage but the `Keep`. Between
+/// `waiting` and `exit` the process is in the critical section. A process's own registers, of which it is the only
+/// writer, are known to it: it keeps a copy in `Pass` or `Keep` and does not read them.
+pub trait Exclusion<M: Memory>: Algorithm {
+    /// What a process asks for on arrival: `()` except in group locks.
+    type Request: Request;
+    /// What passes from section to section.
+    type Pass: Local;
+    /// What passes from passage to passage.
+    type Keep: Local;
+
+    /// What process `p` keeps before its first passage.
+    fn keep(&self, p: usize) -> Self::Keep;
+
+    /// The first part of entry: bounded, never waits; afterwards the place in line is fixed.
+    ///
+    /// # Errors
+    /// When the memory halts the process.
+    fn doorway(&self, m: &mut M, p: usize, request: Self::Request, keep: Self::Keep) -> Result<Self::Pass, M::Halt>;
+
+    /// The rest of entry. Returns when `p` may go in.
+    ///
+    /// # Errors
+    /// When the memory halts the process, or the wait is given up.
+    fn waiting(&self, m: &mut M, p: usize, pass: Self::Pass) -> Result<Self::Pass, M::Halt>;
+
+    /// What to do on leaving the critical section.
+    ///
+    /// # Errors
+    /// When the memory halts the process.
+    fn exit(&self, m: &mut M, p: usize, pass: Self::Pass) -> Result<Self::Keep, M::Halt>;
+
+    /// Leaves the line instead of going in: what to do with the doorway's `Pass` when `waiting` was given up at one of
+    /// its waits. `None` where the algorithm has no way to.
+    fn abandon(&self, m: &mut M, p: usize, pass: Self::Pass) -> Option<Result<Self::Keep, M::Halt>> {
+        let _ = (m, p, pass);
+        None
+    }
+}
+
+/// What a process asks for on arrival.
+pub trait Request: Local {
+    /// All that may be asked for: the checker tries each.
+    fn all(size: Size) -> Vec<Self>;
+}
+
+impl Request for () {
+    fn all(_: Size) -> Vec<Self> {
+        vec![()]
+    }
+}
+
+/// All processes but `p`.
+#[inline(always)]
+pub fn others(p: usize, n: usize) -> impl Iterator<Item = usize> + Clone {
+    (0..p).chain(p + 1..n)
+}

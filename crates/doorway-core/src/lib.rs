@@ -1,0 +1,38 @@
+//! The published algorithms behind Doorway: mutual exclusion, k-exclusion and group mutual exclusion.
+//!
+//! Each algorithm is written once, as plain generic Rust that reads like the paper's pseudocode, and runs on any memory
+//! that offers the primitives it names:
+//!
+//! - on [`native`] atomics, as a lock;
+//! - in `doorway-lab`'s simulator, which counts remote memory references;
+//! - in `doorway-lab`'s checker, which explores every interleaving.
+//!
+//! An algorithm is an [`Exclusion`]: a doorway, a waiting section, an exit section. What is said of it is in its
+//! [`Claims`]. [`for_each_algorithm!`] lists them all.
+//!
+//! What this crate does not do: it does not park threads, hand out guards or recover from the death of a participant. It
+//! is what such things are built of.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
+
+mod claims;
+mod exclusion;
+pub mod layout;
+mod memory;
+pub mod mutex;
+pub mod native;
+mod registry;
+mod ticket;
+mod value;
+
+pub use claims::{Claims, Fate, Mutant, Primitive, Problem, Property, RegisterKind, Rmr};
+pub use exclusion::{Algorithm, Exclusion, Request, Size, Unfit, others};
+pub use layout::{Array, Grid, Home, Homes, Layout, Register};
+pub use memory::{CompareAndSwap, FetchAndAdd, Memory, Registers, Transactions};
+pub use ticket::Ticket;
+pub use value::{Local, Relabel, Value};

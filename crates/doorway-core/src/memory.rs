@@ -1,0 +1,221 @@
+//! What an algorithm may do to shared memory: one trait per primitive.
+//!
+//! An algorithm's bound is the paper's "instructions used" column: code that is generic over [`Registers`] provably reads
+//! and writes and does nothing else. Every shared access is one method call that ends in `?`. Natively
+//! [`Halt`](Memory::Halt) is [`Infallible`](core::convert::Infallible) and the `?` vanishes; in the lab it is where a
+//! process stops, because it has to wait for its turn or because it crashed.
+//!
+//! Loops that access memory are written with the combinators below. After each iteration everything that was read in it
+//! is forgotten, except what the loop carries; after the loop, everything except its result. That costs nothing
+//! natively and keeps the lab's local states few. It is also a promise that the code makes: **closures are pure**. They
+//! take what they need from their arguments, capture by shared reference (`Fn` enforces it), and mutate nothing.
+
+use core::ops::ControlFlow;
+
+use crate::{Local, Register, Value};
+
+/// What every memory offers: loops, choices, and names for lines and mutants.
+pub trait Memory: Sized {
+    /// Why a process stops in the middle of its code. Natively it never does.
+    type Halt;
+
+    /// Names the paper's line that the next accesses belong to.
+    #[inline(always)]
+    fn line(&mut self, line: u32) {
+        let _ = line;
+    }
+
+    /// Whether this is the run of the named mutant: always false, and folded away, outside the lab.
+    #[inline(always)]
+    fn mutant(&self, name: &str) -> bool {
+        let _ = name;
+        false
+    }
+
+    /// Whether this is the run of the mutant `without-line-LINE`, which leaves that line out.
+    #[inline(always)]
+    fn drops(&self, line: u32) -> bool {
+        let _ = line;
+        false
+    }
+
+    /// One of `0..outcomes`: at random natively, every one of them in the checker.
+    ///
+    /// # Errors
+    /// In the lab, where a process may stop here.
+    fn choose(&mut self, outcomes: u32) -> Result<u32, Self::Halt>;
+
+    /// Called between the rounds of a loop that waits; `round` counts them from 0.
+    ///
+    /// # Errors
+    /// When the wait is to be given up, in memories that can.
+    fn relax(&mut self, round: u32) -> Result<(), Self::Halt>;
+
+    /// `for i in items { body(i) }`.
+    ///
+    /// # Errors
+    /// When the body stops.
+    #[inline(always)]
+    #[track_caller]
+    fn each<I, F>(&mut self, items: I, body: F) -> Result<(), Self::Halt>
+    where
+        I: IntoIterator<Item = usize>,
+        F: Fn(&mut Self, usize) -> Result<(), Self::Halt>,
+    {
+        for i in items {
+            body(self, i)?;
+        }
+        Ok(())
+    }
+
+    /// Carries a value through `items`.
+    ///
+    /// # Errors
+    /// When the body stops.
+    #[inline(always)]
+    #[track_caller]
+    fn fold<I, T, F>(&mut self, items: I, init: T, body: F) -> Result<T, Self::Halt>
+    where
+        I: IntoIterator<Item = usize>,
+        T: Local,
+        F: Fn(&mut Self, T, usize) -> Result<T, Self::Halt>,
+    {
+        let mut carried = init;
+        for i in items {
+            carried = body(self, carried, i)?;
+        }
+        Ok(carried)
+    }
+
+    /// The first of `items` for which the body says yes.
+    ///
+    /// # Errors
+    /// When the body stops.
+    #[inline(always)]
+    #[track_caller]
+    fn find<I, F>(&mut self, items: I, body: F) -> Result<Option<usize>, Self::Halt>
+    where
+        I: IntoIterator<Item = usize>,
+        F: Fn(&mut Self, usize) -> Result<bool, Self::Halt>,
+    {
+        for i in items {
+            if body(self, i)? {
+                return Ok(Some(i));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Goes round until the body breaks, carrying a state: a scan that is repeated, a wait on several registers.
+    ///
+    /// # Errors
+    /// When the body stops, or the wait is given up.
+    #[inline(always)]
+    #[track_caller]
+    fn repeat<S, R, F>(&mut self, init: S, body: F) -> Result<R, Self::Halt>
+    where
+        S: Local,
+        R: Local,
+        F: Fn(&mut Self, S) -> Result<ControlFlow<R, S>, Self::Halt>,
+    {
+        let mut state = init;
+        let mut round = 0;
+        loop {
+            match body(self, state)? {
+                ControlFlow::Break(result) => return Ok(result),
+                ControlFlow::Continue(next) => state = next,
+            }
+            self.relax(round)?;
+            round = round.saturating_add(1);
+        }
+    }
+
+    /// A subroutine: what it read is forgotten, its result is not.
+    ///
+    /// # Errors
+    /// When the body stops.
+    #[inline(always)]
+    #[track_caller]
+    fn scope<R, F>(&mut self, body: F) -> Result<R, Self::Halt>
+    where
+        R: Local,
+        F: Fn(&mut Self) -> Result<R, Self::Halt>,
+    {
+        body(self)
+    }
+}
+
+/// Atomic registers: reads and writes, nothing else.
+pub trait Registers: Memory {
+    /// Reads a register.
+    ///
+    /// # Errors
+    /// In the lab, where a process may stop here.
+    fn read<T: Value>(&mut self, register: Register<T>) -> Result<T, Self::Halt>;
+
+    /// Writes a register.
+    ///
+    /// # Errors
+    /// In the lab, where a process may stop here.
+    fn write<T: Value>(&mut self, register: Register<T>, value: T) -> Result<(), Self::Halt>;
+
+    /// Reads a register of which only one answer matters.
+    ///
+    /// # Errors
+    /// In the lab, where a process may stop here.
+    #[inline(always)]
+    #[track_caller]
+    fn test<T: Value, F>(&mut self, register: Register<T>, ask: F) -> Result<bool, Self::Halt>
+    where
+        F: Fn(T) -> bool,
+    {
+        Ok(ask(self.read(register)?))
+    }
+
+    /// Waits until the register holds what is asked for.
+    ///
+    /// # Errors
+    /// In the lab, where a process may stop here; natively when the wait is given up.
+    #[inline(always)]
+    #[track_caller]
+    fn wait<T: Value, F>(&mut self, register: Register<T>, until: F) -> Result<(), Self::Halt>
+    where
+        F: Fn(T) -> bool,
+    {
+        let mut round = 0;
+        while !until(self.read(register)?) {
+            self.relax(round)?;
+            round = round.saturating_add(1);
+        }
+        Ok(())
+    }
+}
+
+/// Compare-and-swap on a register.
+pub trait CompareAndSwap: Registers {
+    /// Writes `new` if the register holds `old`; returns what it held.
+    ///
+    /// # Errors
+    /// In the lab, where a process may stop here.
+    fn compare_and_swap<T: Value>(&mut self, register: Register<T>, old: T, new: T) -> Result<T, Self::Halt>;
+}
+
+/// Fetch-and-add on a register.
+pub trait FetchAndAdd: Registers {
+    /// Adds to the register, wrapping; returns what it held.
+    ///
+    /// # Errors
+    /// In the lab, where a process may stop here.
+    fn fetch_and_add(&mut self, register: Register<u64>, add: u64) -> Result<u64, Self::Halt>;
+}
+
+/// Transactions: a read, a local computation and a write of one variable, all in one step. Paper 003's model.
+pub trait Transactions: Memory {
+    /// Replaces the variable's value `v` by `change(v).0`; returns `change(v).1`. `change` may be called more than once.
+    ///
+    /// # Errors
+    /// In the lab, where a process may stop here.
+    fn transact<T: Value, R: Local, F>(&mut self, variable: Register<T>, change: F) -> Result<R, Self::Halt>
+    where
+        F: Fn(T) -> (T, R);
+}

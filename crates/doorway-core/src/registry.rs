@@ -1,0 +1,22 @@
+//! The list of algorithms. One line here gives an algorithm every test, check, simulation and bench.
+
+/// Calls `$callback! { Type, … }` with the type of every algorithm.
+///
+/// ```
+/// macro_rules! names {
+///     ($($algorithm:ty),* $(,)?) => { vec![$(<$algorithm as doorway_core::Algorithm>::NAME),*] };
+/// }
+/// let names = doorway_core::for_each_algorithm!(names);
+/// assert!(names.contains(&"bakery"));
+/// ```
+#[macro_export]
+macro_rules! for_each_algorithm {
+    ($callback:ident) => {
+        $callback! {
+            $crate::mutex::Bakery,
+            $crate::mutex::BlackWhiteBakery,
+            $crate::mutex::BurnsLamport,
+            $crate::mutex::YangAnderson,
+        }
+    };
+}
