@@ -1,1 +1,36 @@
-fn main() {}
+//! The `doorway` command.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod error;
+mod lab;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::{
+    args::{Cli, Command},
+    error::Failure,
+};
+
+fn main() -> ExitCode {
+    match Cli::try_parse() {
+        Ok(cli) => match run(cli) {
+            Ok(code) => code,
+            Err(failure) => {
+                eprintln!("doorway: {failure}");
+                ExitCode::from(failure.code())
+            }
+        },
+        Err(error) => error::usage(&error),
+    }
+}
+
+fn run(cli: Cli) -> Result<ExitCode, Failure> {
+    match cli.command {
+        Command::Lab(lab) => lab::run(lab),
+    }
+}

@@ -1,0 +1,139 @@
+//! The command line: every command and flag, with its help.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Fair, crash-tolerant exclusion, and a laboratory for the algorithms behind it.
+#[derive(Debug, Parser)]
+#[command(name = "doorway", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Explore, simulate and replay the published algorithms
+    #[command(subcommand)]
+    Lab(Lab),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Lab {
+    /// List every algorithm: paper, primitives, claims, mutants
+    List(List),
+    /// Explore every interleaving and decide the algorithm's properties
+    #[command(after_help = CHECK_HELP)]
+    Check(Check),
+    /// Run a long schedule and count remote memory references
+    #[command(after_help = SIMULATE_HELP)]
+    Simulate(Simulate),
+    /// Run a saved trace again, step by step
+    Replay(Replay),
+}
+
+const CHECK_HELP: &str = "\
+Exit code: 0 all properties hold and the search is complete; 1 a property is violated; 3 nothing is \
+violated, but the search is incomplete; 2 usage error.
+
+Examples:
+  doorway lab check bakery -n 3
+  doorway lab check burns-lamport -n 3 --property starvation-freedom --trace starved.json
+  doorway lab check black-white-bakery --mutant as-printed";
+
+const SIMULATE_HELP: &str = "\
+Schedulers: round-robin, random, pct (priorities with random changes), script:FILE (one turn per line: a \
+process id, `ID*COUNT`, or `ID until REGION`; # begins a comment).
+
+Exit code: 0; 1 if a property was violated; 2 usage error.";
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Which instance of which algorithm.
+#[derive(Debug, Args)]
+pub(crate) struct Instance {
+    /// The algorithm, as in `doorway lab list`
+    #[arg(value_name = "ALG")]
+    pub(crate) algorithm: String,
+    /// Processes
+    #[arg(short, value_name = "N", default_value_t = 2)]
+    pub(crate) n: usize,
+    /// Slots (k-exclusion)
+    #[arg(short, value_name = "K")]
+    pub(crate) k: Option<usize>,
+    /// Sessions (groups)
+    #[arg(long, value_name = "S")]
+    pub(crate) sessions: Option<usize>,
+    /// Change the algorithm as its mutant of this name does
+    #[arg(long, value_name = "NAME")]
+    pub(crate) mutant: Option<String>,
+    /// Let processes give up their waits at any time, where the algorithm knows how
+    #[arg(long)]
+    pub(crate) abandon: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    pub(crate) instance: Instance,
+    /// Passages per process, or `unbounded`; default: unbounded where that is finite, else 2
+    #[arg(long, value_name = "P")]
+    pub(crate) passages: Option<String>,
+    /// Kind of registers: atomic, regular or safe
+    #[arg(long, value_name = "KIND", default_value = "atomic")]
+    pub(crate) registers: String,
+    /// How many processes may crash (for deadlock and starvation)
+    #[arg(long, value_name = "F", default_value_t = 0)]
+    pub(crate) crashes: usize,
+    /// Decide this property; may be repeated; default: all that the algorithm claims
+    #[arg(long, value_name = "NAME")]
+    pub(crate) property: Vec<String>,
+    /// Stop after this many states
+    #[arg(long, value_name = "M", default_value_t = 200_000_000)]
+    pub(crate) max_states: u64,
+    /// Workers; default: one per core
+    #[arg(long, short = 'j', value_name = "J")]
+    pub(crate) workers: Option<usize>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write the first counterexample to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Simulate {
+    #[command(flatten)]
+    pub(crate) instance: Instance,
+    /// Who moves next: round-robin, random, pct or script:FILE
+    #[arg(long, value_name = "NAME", default_value = "random")]
+    pub(crate) scheduler: String,
+    /// Passages per process
+    #[arg(long, value_name = "P", default_value_t = 100)]
+    pub(crate) passages: u64,
+    /// Seed of everything that is random
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Crash this many processes, at random steps outside their remainder
+    #[arg(long, value_name = "F", default_value_t = 0)]
+    pub(crate) crashes: usize,
+    /// Stop after this many steps
+    #[arg(long, value_name = "M", default_value_t = 100_000_000)]
+    pub(crate) max_steps: u64,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Replay {
+    /// A trace written by `doorway lab check --trace`
+    pub(crate) file: PathBuf,
+}

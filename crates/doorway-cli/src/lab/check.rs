@@ -1,0 +1,231 @@
+//! `doorway lab check`.
+
+use std::{
+    fs,
+    io::{IsTerminal, Write},
+    process::ExitCode,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    thread,
+    time::{Duration, Instant},
+};
+
+use doorway_core::{Primitive, Property, RegisterKind};
+use doorway_lab::{Entrant, Options, Progress, Report, Subject, Verdict, check};
+use serde_json::json;
+
+use super::steps::steps;
+use crate::{
+    args::Check,
+    error::Failure,
+    table::{columns, grouped},
+};
+
+/// Runs the command.
+pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
+    let (entrant, subject) = super::instance(&args.instance)?;
+    let options = options(args, entrant, &*subject)?;
+    let progress = Progress::default();
+    let report = watched(&progress, || check(&*subject, &options, &progress)).map_err(Failure::Fault)?;
+    if let (Some(path), Some(trace)) = (&args.trace, report.verdicts.iter().find_map(|v| v.trace.as_ref())) {
+        fs::write(path, trace.to_json()).map_err(|error| Failure::File { verb: "write", path: path.clone(), error })?;
+    }
+    let text =
+        if args.json { as_json(&*subject, &options, &report) } else { as_text(entrant, &*subject, args, &report) };
+    std::io::stdout().write_all(text.as_bytes())?;
+    let violated = report.verdicts.iter().any(|verdict| verdict.holds == Some(false));
+    let decided = report.complete && report.verdicts.iter().all(|verdict| verdict.holds.is_some());
+    Ok(ExitCode::from(match (violated, decided) {
+        (true, _) => 1,
+        (false, true) => 0,
+        (false, false) => 3,
+    }))
+}
+
+fn options(args: &Check, entrant: &Entrant, subject: &dyn Subject) -> Result<Options, Failure> {
+    let registers: RegisterKind = args.registers.parse().map_err(|()| {
+        Failure::Usage(format!("--registers {}: registers are atomic, regular or safe", args.registers))
+    })?;
+    if registers != RegisterKind::Atomic && entrant.claims.primitives != [Primitive::ReadWrite] {
+        return Err(Failure::Usage(format!(
+            "--registers {registers}: {} does more than read and write, which only atomic registers can",
+            entrant.name
+        )));
+    }
+    let properties = match &args.property[..] {
+        [] => entrant.claims.properties.to_vec(),
+        names => names.iter().map(|name| property(name, subject)).collect::<Result<_, _>>()?,
+    };
+    let passages = match args.passages.as_deref() {
+        // Tickets are relabelled and everything else is bounded: runs without end are finite for all there are.
+        None | Some("unbounded") => None,
+        Some(text) => match text.parse() {
+            Ok(0) | Err(_) => {
+                return Err(Failure::Usage(format!("--passages {text}: give a number from 1, or `unbounded`")));
+            }
+            Ok(passages) => Some(passages),
+        },
+    };
+    let n = subject.size().n;
+    if n > MAX_N {
+        return Err(Failure::Usage(format!(
+            "-n {n}: the checker explores at most {MAX_N} processes; try lab simulate"
+        )));
+    }
+    if args.crashes >= n {
+        return Err(Failure::Usage(format!("--crashes {} with -n {n}: somebody has to be left", args.crashes)));
+    }
+    let workers = args.workers.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+    if workers == 0 || workers > 256 {
+        return Err(Failure::Usage(format!("--workers {workers}: give a number from 1 to 256")));
+    }
+    Ok(Options {
+        passages,
+        registers,
+        crashes: args.crashes,
+        properties,
+        max_states: args.max_states,
+        workers,
+        relabel: None,
+    })
+}
+
+/// Sets of processes are kept in the bits of a word.
+const MAX_N: usize = 16;
+
+fn property(name: &str, subject: &dyn Subject) -> Result<Property, Failure> {
+    let property: Property = name.parse().map_err(|()| {
+        let names = Property::ALL.iter().map(|p| p.name()).collect::<Vec<_>>().join(", ");
+        Failure::Usage(format!("there is no property {name:?}; there are {names}"))
+    })?;
+    if property == Property::BoundedRegisters && subject.claims().bound.is_none() {
+        return Err(Failure::Usage(format!("{} states no bound on its registers", subject.name())));
+    }
+    Ok(property)
+}
+
+/// Runs the search and, on a terminal, shows how far it is.
+fn watched<T: Send>(progress: &Progress, search: impl FnOnce() -> T + Send) -> T {
+    if !std::io::stderr().is_terminal() {
+        return search();
+    }
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let started = Instant::now();
+            let mut last = (0, started);
+            let mut shown = false;
+            while !done.load(Relaxed) {
+                thread::park_timeout(Duration::from_millis(200));
+                if done.load(Relaxed) || started.elapsed() < Duration::from_millis(400) {
+                    continue;
+                }
+                let states = progress.states.load(Relaxed);
+                let rate = states.saturating_sub(last.0) as f64 / last.1.elapsed().as_secs_f64();
+                last = (states, Instant::now());
+                eprint!(
+                    "\r\x1b[K{} states · {:.1} million/s · frontier {} · depth {} · {:.0} s",
+                    grouped(states),
+                    rate / 1e6,
+                    grouped(progress.frontier.load(Relaxed)),
+                    progress.depth.load(Relaxed),
+                    started.elapsed().as_secs_f64()
+                );
+                shown = true;
+            }
+            if shown {
+                eprint!("\r\x1b[K");
+            }
+        });
+        let result = search();
+        done.store(true, Relaxed);
+        result
+    })
+}
+
+fn as_json(subject: &dyn Subject, options: &Options, report: &Report) -> String {
+    let size = subject.size();
+    let properties: Vec<_> = report
+        .verdicts
+        .iter()
+        .map(|verdict| {
+            let mut object = json!({
+                "name": verdict.property.name(),
+                "holds": verdict.holds,
+                "scope": verdict.scope,
+            });
+            if let Some(trace) = &verdict.trace {
+                object["shows"] = json!(trace.shows);
+                object["steps"] = json!(trace.steps.len());
+                object["loop_from"] = json!(trace.loop_from);
+                object["trace"] = json!(trace.steps);
+            }
+            object
+        })
+        .collect();
+    let seconds = report.search.as_secs_f64();
+    let object = json!({
+        "algorithm": subject.name(),
+        "mutant": subject.mutant(),
+        "n": size.n,
+        "k": size.k,
+        "sessions": size.sessions,
+        "passages": options.passages,
+        "registers": options.registers.name(),
+        "crashes": options.crashes,
+        "complete": report.complete,
+        "states": report.states,
+        "transitions": report.transitions,
+        "depth": report.depth,
+        "seconds": seconds,
+        "states_per_second": report.states as f64 / seconds.max(1e-9),
+        "total_seconds": report.elapsed.as_secs_f64(),
+        "workers": options.workers,
+        "bytes_per_state": report.bytes_per_state,
+        "relabelled": report.relabelled,
+        "properties": properties,
+        "bounds": { "shared_values": report.shared_values, "max_register": report.max_register },
+    });
+    format!("{object:#}\n")
+}
+
+fn as_text(entrant: &Entrant, subject: &dyn Subject, args: &Check, report: &Report) -> String {
+    let size = subject.size();
+    let mutant = subject.mutant().map_or(String::new(), |name| format!(", mutant {name}"));
+    let mut text = format!("{}{mutant}: {}, {}\n", entrant.name, entrant.claims.paper, entrant.claims.figure);
+    text.push_str(&format!(
+        "  n = {}, k = {}, {}, {} registers{}\n",
+        size.n,
+        size.k,
+        args.passages.as_deref().map_or("any number of passages".into(), |p| format!("{p} passages per process")),
+        args.registers,
+        if report.relabelled { ", tickets relabelled" } else { "" },
+    ));
+    let seconds = report.search.as_secs_f64();
+    text.push_str(&format!(
+        "  {} states, {} steps, depth {}, in {:.2} s ({:.1} million states/s, {} bytes each){}\n\n",
+        grouped(report.states),
+        grouped(report.transitions),
+        report.depth,
+        seconds,
+        report.states as f64 / seconds.max(1e-9) / 1e6,
+        report.bytes_per_state,
+        if report.complete { ": complete" } else { ": incomplete" },
+    ));
+    text.push_str(&columns(&report.verdicts.iter().map(row).collect::<Vec<_>>()));
+    for verdict in &report.verdicts {
+        if let Some(trace) = &verdict.trace {
+            text.push_str(&format!("\n{} is violated: {}.\n", verdict.property, trace.shows));
+            text.push_str(&steps(trace));
+        }
+    }
+    text
+}
+
+fn row(verdict: &Verdict) -> Vec<String> {
+    let word = match verdict.holds {
+        Some(true) => "holds",
+        Some(false) => "VIOLATED",
+        None => "unknown",
+    };
+    vec![verdict.property.name().into(), word.into(), verdict.scope.clone()]
+}

@@ -1,0 +1,69 @@
+//! `doorway lab`: the laboratory.
+
+mod check;
+mod list;
+mod replay;
+mod simulate;
+mod steps;
+
+use std::process::ExitCode;
+
+use doorway_core::{Problem, Size};
+use doorway_lab::{Entrant, Subject};
+
+use crate::{
+    args::{Instance, Lab},
+    error::Failure,
+};
+
+/// Runs a command of the laboratory.
+pub(crate) fn run(command: Lab) -> Result<ExitCode, Failure> {
+    match command {
+        Lab::List(args) => list::run(&args),
+        Lab::Check(args) => check::run(&args),
+        Lab::Simulate(args) => simulate::run(&args),
+        Lab::Replay(args) => replay::run(&args),
+    }
+}
+
+/// The algorithm that the arguments name, and an instance of it.
+fn instance(args: &Instance) -> Result<(&'static Entrant, Box<dyn Subject>), Failure> {
+    let names = || Entrant::all().iter().map(|entrant| entrant.name).collect::<Vec<_>>().join(", ");
+    let entrant = Entrant::named(&args.algorithm)
+        .ok_or_else(|| Failure::Usage(format!("there is no algorithm {:?}; there are {}", args.algorithm, names())))?;
+    let mutant = match &args.mutant {
+        None => None,
+        Some(name) => {
+            let mutants = entrant.claims.mutants;
+            let known = || mutants.iter().map(|mutant| mutant.name).collect::<Vec<_>>().join(", ");
+            let found = mutants.iter().find(|mutant| mutant.name == name).ok_or_else(|| {
+                Failure::Usage(format!("{} has no mutant {name:?}; it has {}", entrant.name, known()))
+            })?;
+            Some(found.name)
+        }
+    };
+    if args.n == 0 {
+        return Err(Failure::Usage("-n 0: there has to be a process; try -n 2".into()));
+    }
+    if args.n > MAX_N {
+        return Err(Failure::Usage(format!("-n {}: the lab runs at most {MAX_N} processes", args.n)));
+    }
+    let k = match (args.k, entrant.claims.problem) {
+        (None, _) => 1,
+        (Some(0), _) => return Err(Failure::Usage("-k 0: there has to be a slot; try -k 1".into())),
+        (Some(k), Problem::KExclusion) if k >= args.n => {
+            return Err(Failure::Usage(format!(
+                "-k {k} with -n {}: with a slot for everybody there is nothing to exclude; try -k {}",
+                args.n,
+                args.n.saturating_sub(1).max(1)
+            )));
+        }
+        (Some(k), _) => k,
+    };
+    let size = Size { n: args.n, k, sessions: args.sessions.unwrap_or(0) };
+    let subject = entrant.build(size, mutant, args.abandon).map_err(|unfit| Failure::Usage(unfit.to_string()))?;
+    Ok((entrant, subject))
+}
+
+/// More processes than any run here is for; each may have a row of registers per other process.
+const MAX_N: usize = 4096;

@@ -1,0 +1,313 @@
+//! From a violation in the graph to a schedule that anybody can replay. Nothing is shown that has not been run again with
+//! true values and without forgetting.
+
+use std::collections::VecDeque;
+
+use doorway_core::{Property, Ticket};
+use rustc_hash::FxHashMap;
+
+use super::{
+    expand::{Expander, Garbage, Step},
+    explore::Found,
+    graph::Graph,
+    pack::Key,
+    progress::Lasso,
+    relabel::{GAP, Position},
+    search::Searched,
+};
+use crate::{
+    machine::Machine,
+    subject::{Region, Subject},
+    trace::{Run, Trace, TraceStep, Turn},
+};
+
+/// The run that a violating step ends.
+pub(crate) fn ending_in<const W: usize>(searched: &Searched<'_, '_, W>, found: &Found<W>) -> Vec<(Key<W>, Step<W>)> {
+    // The level that was being expanded is complete when the search stops, and has been pushed.
+    let depth = searched.shards[0].levels.len() - 2;
+    let mut trail = searched.trail(found.from, depth);
+    let mut expander = Expander::new(searched.space, searched.plan, searched.rules);
+    // Of several steps to that state the one with the violation is wanted.
+    let mut last = None;
+    let expanded = expander.expand(&found.from, |step| {
+        if last.is_none() && step.key == found.to && step.events == found.events {
+            last = Some(step);
+        }
+    });
+    expanded.expect("everything has been learned");
+    trail.push((found.from, last.expect("the violating step is there")));
+    trail
+}
+
+/// A run to a fair part of the graph, and once round in it.
+pub(crate) fn going_round<const W: usize>(
+    searched: &Searched<'_, '_, W>,
+    graph: &Graph,
+    lasso: &Lasso,
+) -> (Vec<(Key<W>, Step<W>)>, usize) {
+    let depth = |state: u32| {
+        let (shard, number) = graph.place(state);
+        searched.depth(shard, number)
+    };
+    let key = |state: u32| {
+        let (shard, number) = graph.place(state);
+        searched.shards[shard].log[number]
+    };
+    let start = lasso.members.iter().copied().min_by_key(|&s| (depth(s), s)).expect("a component has a member");
+    let mut trail = searched.trail(key(start), depth(start));
+    let stem = trail.len();
+    let mut expander = Expander::new(searched.space, searched.plan, searched.rules);
+    for (from, p, to) in round(graph, lasso, start) {
+        let (from, to) = (key(from), key(to));
+        let mut chosen = None;
+        let expanded = expander.expand(&from, |step| {
+            if chosen.is_none() && step.p == p && step.key == to {
+                chosen = Some(step);
+            }
+        });
+        expanded.expect("everything has been learned");
+        trail.push((from, chosen.expect("the graph has this step")));
+    }
+    (trail, stem)
+}
+
+/// A walk among the members of a lasso, from `start` back to it, with a step of every mover.
+fn round(graph: &Graph, lasso: &Lasso, start: u32) -> Vec<(u32, usize, u32)> {
+    let members: rustc_hash::FxHashSet<u32> = lasso.members.iter().copied().collect();
+    let mut walk: Vec<(u32, usize, u32)> = Vec::new();
+    let mut at = start;
+    let mut missing = lasso.movers;
+    while missing != 0 || at != start {
+        let wanted = |from: u32, p: usize, to: u32| {
+            if missing != 0 { missing >> p & 1 == 1 } else { to == start && from != start }
+        };
+        // The shortest way to a step that is wanted.
+        let mut came: FxHashMap<u32, (u32, usize)> = FxHashMap::default();
+        let mut queue = VecDeque::from([at]);
+        let mut last = None;
+        'search: while let Some(from) = queue.pop_front() {
+            for (p, to) in graph.steps(from) {
+                if !members.contains(&to) || !lasso.steps.allows(graph, from, p, to) {
+                    continue;
+                }
+                if wanted(from, p, to) {
+                    last = Some((from, p, to));
+                    break 'search;
+                }
+                if to != at && !came.contains_key(&to) {
+                    came.insert(to, (from, p));
+                    queue.push_back(to);
+                }
+            }
+        }
+        let last = last.expect("a component is strongly connected");
+        let mut way = vec![last];
+        while way[0].0 != at {
+            let to = way[0].0;
+            let (from, p) = came[&to];
+            way.insert(0, (from, p, to));
+        }
+        way.iter().for_each(|(_, p, _)| missing &= !(1 << p));
+        at = last.2;
+        walk.extend(way);
+    }
+    walk
+}
+
+/// Runs a trail with true values, uncut; the trace if it shows what it should.
+pub(crate) fn concretise<const W: usize>(
+    searched: &Searched<'_, '_, W>,
+    subject: &dyn Subject,
+    trail: &[(Key<W>, Step<W>)],
+    property: Property,
+    lasso: Option<(&Lasso, usize)>,
+) -> Option<Trace> {
+    let kind = searched.rules.kind;
+    let mut trace = Trace::of(subject, kind);
+    // The one that forgets tells when a state comes back; the other is the one that is believed.
+    let mut cut = Run::new(subject, kind, true).ok()?;
+    let mut uncut = Run::new(subject, kind, false).ok()?;
+    let mut last_violated = Vec::new();
+    let mut turns = Vec::new();
+    for (key, step) in trail {
+        let turn = turn(searched, &uncut.machine, key, step)?;
+        turns.push(turn);
+        cut.take(turn).ok()?;
+        let (event, violated) = uncut.take(turn).ok()?;
+        trace.steps.push(TraceStep::new(&event, turn));
+        last_violated = violated;
+    }
+    trace.property = Some(property.name().into());
+    match lasso {
+        None => {
+            let last = trail.last()?.1;
+            let shown = match property {
+                // Enabledness is a statement about all continuations: the graph is its only witness.
+                Property::Fife => last.overtaken != 0,
+                _ => last_violated.contains(&property),
+            };
+            trace.shows = safety_words(property, searched.rules.k, last.p, last.overtaken);
+            shown.then_some(trace)
+        }
+        Some((lasso, stem)) => {
+            trace.loop_from = Some(stem);
+            trace.crashed = (0..subject.size().n).filter(|p| lasso.crashed >> p & 1 == 1).collect();
+            trace.shows = progress_words(property, lasso.victim, &trace.crashed);
+            let repeats = repeats_for_ever(&mut cut, &turns[stem..], property, lasso)?;
+            repeats.then_some(trace)
+        }
+    }
+}
+
+/// Whether the loop can be run again and again: its state comes back, up to tickets whose gaps do not shrink.
+fn repeats_for_ever(run: &mut Run<'_>, turns: &[Turn], property: Property, lasso: &Lasso) -> Option<bool> {
+    let mut before = Snapshot::of(&run.machine);
+    for _ in 0..2 {
+        for turn in turns {
+            let (event, _) = run.take(*turn).ok()?;
+            let entered = event.to == Region::Critical && event.from != Region::Critical;
+            let spoils = match property {
+                Property::DeadlockFreedom => entered,
+                _ => entered && event.process == lasso.victim,
+            };
+            if spoils {
+                return Some(false);
+            }
+        }
+        let after = Snapshot::of(&run.machine);
+        if !after.continues(&before) {
+            return Some(false);
+        }
+        before = after;
+    }
+    Some(true)
+}
+
+/// A state with its tickets replaced by their ranks, and the gaps between them.
+#[derive(PartialEq, Eq)]
+struct Snapshot {
+    values: Vec<u64>,
+    locals: Vec<crate::subject::LocalState>,
+    gaps: Vec<u64>,
+}
+
+impl Snapshot {
+    fn of(machine: &Machine<'_>) -> Self {
+        let tickets = tickets(machine);
+        let rank = |ticket: Ticket| match tickets.binary_search(&ticket) {
+            Ok(rank) => Ticket::from_label(rank as u64 + 1),
+            Err(_) => ticket, // zero and ∞
+        };
+        let cells = machine.registers();
+        Self {
+            values: (0..cells).map(|r| machine.value(r).relabelled(&mut { rank }).word()).collect(),
+            locals: (0..machine.processes()).map(|p| machine.local(p).relabel(&mut { rank })).collect(),
+            gaps: [Ticket::ZERO].iter().chain(&tickets).zip(&tickets).map(|(a, b)| b.label() - a.label()).collect(),
+        }
+    }
+
+    /// Whether whatever could be done from the other state can be done from this one: narrow gaps are the same, wide
+    /// ones are as wide or wider.
+    fn continues(&self, other: &Self) -> bool {
+        let wide = u64::from(GAP);
+        let gaps = self.gaps.iter().zip(&other.gaps).all(|(now, then)| now == then || (*then >= wide && now >= then));
+        self.values == other.values && self.locals == other.locals && self.gaps.len() == other.gaps.len() && gaps
+    }
+}
+
+/// The tickets that stand anywhere in a run, in order.
+fn tickets(machine: &Machine<'_>) -> Vec<Ticket> {
+    let mut all = Vec::new();
+    let mut note = |ticket: Ticket| {
+        if ticket != Ticket::ZERO && ticket != Ticket::INFINITY {
+            all.push(ticket);
+        }
+    };
+    for r in 0..machine.registers() {
+        let _ = machine.value(r).relabelled(&mut |ticket| {
+            note(ticket);
+            ticket
+        });
+    }
+    (0..machine.processes()).for_each(|p| machine.local(p).tickets(&mut note));
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// What the step is in the run: the same choice, and true values for what an overlapping read returned.
+fn turn<const W: usize>(
+    searched: &Searched<'_, '_, W>,
+    machine: &Machine<'_>,
+    key: &Key<W>,
+    step: &Step<W>,
+) -> Option<Turn> {
+    let space = searched.space.lock().ok()?;
+    let local = searched.plan.locals[step.p].get(key);
+    let known = space.known(step.p, local).moves[step.index as usize];
+    let garbage = match step.garbage {
+        None => None,
+        Some(Garbage::Value(value)) => Some(space.registers[known.register? as usize].list[value as usize].word()),
+        Some(Garbage::Position(position)) => {
+            let numbers = searched.plan.unpack(key);
+            let registers = searched.plan.registers.len();
+            let labels = space.labels(&numbers[..registers], &numbers[registers..]);
+            Some(true_ticket(&labels, &tickets(machine), position)?.label())
+        }
+    };
+    Some(Turn { process: step.p, choice: known.choice, garbage })
+}
+
+/// The ticket that stands to `tickets` as the position does to `labels`.
+fn true_ticket(labels: &[u32], tickets: &[Ticket], position: Position) -> Option<Ticket> {
+    if labels.len() != tickets.len() {
+        return None;
+    }
+    let shifted =
+        |label: u32| if label >= position.split && position.split > 0 { label + position.extra } else { label };
+    let at = labels.partition_point(|&label| shifted(label) < position.label);
+    let (low, low_true) = if at == 0 { (0, 0) } else { (shifted(labels[at - 1]), tickets[at - 1].label()) };
+    let up = u64::from(position.label - low);
+    match labels.get(at) {
+        _ if position.label == 0 => Some(Ticket::ZERO),
+        Some(&high) if shifted(high) == position.label => Some(tickets[at]),
+        Some(&high) => {
+            let down = u64::from(shifted(high) - position.label);
+            let high_true = tickets[at].label();
+            let ticket = if down < u64::from(GAP) { high_true.checked_sub(down)? } else { low_true + up };
+            (low_true < ticket && ticket < high_true).then(|| Ticket::from_label(ticket))
+        }
+        None => Some(Ticket::from_label(low_true + up)),
+    }
+}
+
+fn safety_words(property: Property, k: usize, p: usize, overtaken: u32) -> String {
+    let others: Vec<String> = (0..32).filter(|q| overtaken >> q & 1 == 1).map(|q| q.to_string()).collect();
+    let others = others.join(", ");
+    match property {
+        Property::MutualExclusion => "two processes are in the critical section".into(),
+        Property::KExclusion => format!("{} processes are in the critical section, k is {k}", k + 1),
+        Property::BoundedRegisters => "a register holds more than the bound".into(),
+        Property::Fcfs | Property::KFcfs => {
+            format!("process {p} enters before process {others}, who was through the doorway when {p} began")
+        }
+        Property::Fife => format!(
+            "process {p} has entered before process {others}, who was through the doorway when {p} began \
+             and is not enabled"
+        ),
+        _ => String::new(),
+    }
+}
+
+fn progress_words(property: Property, victim: usize, crashed: &[usize]) -> String {
+    let crashed = match crashed {
+        [] => String::new(),
+        crashed => format!(" after {crashed:?} crashed"),
+    };
+    match property {
+        Property::StarvationFreedom => format!("process {victim} waits for ever{crashed}"),
+        Property::DeadlockFreedom => format!("nobody enters any more{crashed}"),
+        Property::BoundedExit => format!("process {victim} never finishes its exit section"),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,216 @@
+//! The reachable states as a graph, for everything that is not decided by looking at one step: progress, enabledness,
+//! bounded exits.
+
+use std::sync::Mutex;
+
+use super::{
+    expand::{Expander, Interrupt, Rules},
+    pack::{Key, Plan, hash},
+    space::Space,
+    store::{Numbers, Shard, owner},
+};
+use crate::subject::Region;
+
+/// Bits of an edge that name its target; the rest name the process.
+const TARGET_BITS: u32 = 28;
+/// More states than this have no graph.
+pub(crate) const MAX_STATES: usize = 1 << TARGET_BITS;
+/// More processes than this have no graph.
+pub(crate) const MAX_PROCESSES: usize = 16;
+
+/// The graph: states are numbers, edges carry the process that steps.
+pub(crate) struct Graph {
+    offsets: Vec<u64>,
+    edges: Vec<u32>,
+    /// Four bits per process.
+    regions: Vec<u64>,
+    /// The first state of each worker.
+    bases: Vec<usize>,
+    pub(crate) n: usize,
+}
+
+#[derive(Default)]
+struct Part {
+    counts: Vec<u32>,
+    edges: Vec<u32>,
+    regions: Vec<u64>,
+}
+
+impl Graph {
+    /// Builds the graph of an exhausted search; `None` if it has too many states.
+    pub(crate) fn build<const W: usize>(
+        space: &Mutex<Space<'_>>,
+        plan: &Plan,
+        rules: Rules,
+        shards: &[Shard<W>],
+    ) -> Option<Self> {
+        let n = plan.locals.len();
+        let total: usize = shards.iter().map(|shard| shard.log.len()).sum();
+        if total >= MAX_STATES || n > MAX_PROCESSES {
+            return None;
+        }
+        let bases: Vec<usize> = shards
+            .iter()
+            .scan(0, |next, shard| {
+                let base = *next;
+                *next += shard.log.len();
+                Some(base)
+            })
+            .collect();
+        let numbers: Vec<Numbers> = shards.iter().map(Shard::numbers).collect();
+        let build = |shard: &Shard<W>| -> Result<Part, Interrupt> {
+            let mut expander = Expander::new(space, plan, rules);
+            let mut part = Part::default();
+            for key in &shard.log {
+                let before = part.edges.len();
+                expander.expand(key, |step| {
+                    let hash = hash(&step.key);
+                    let at = owner(hash, shards.len());
+                    let number = shards[at].number(&numbers[at], &step.key, hash).expect("the search is exhausted");
+                    let target = (bases[at] + number as usize) as u32;
+                    part.edges.push((step.p as u32) << TARGET_BITS | target);
+                })?;
+                part.counts.push((part.edges.len() - before) as u32);
+                let regions = (0..n).fold(0, |set, p| set | (expander.region(key, p) as u64) << (4 * p));
+                part.regions.push(regions);
+            }
+            Ok(part)
+        };
+        let parts: Vec<Part> = std::thread::scope(|scope| {
+            let handles: Vec<_> = shards.iter().map(|shard| scope.spawn(|| build(shard))).collect();
+            handles
+                .into_iter()
+                .map(|handle| handle.join().expect("a worker does not panic").expect("everything has been learned"))
+                .collect()
+        });
+        let mut graph =
+            Self { offsets: Vec::with_capacity(total + 1), edges: Vec::new(), regions: Vec::new(), bases, n };
+        graph.offsets.push(0);
+        for part in parts {
+            let mut end = graph.edges.len() as u64;
+            for count in part.counts {
+                end += u64::from(count);
+                graph.offsets.push(end);
+            }
+            graph.edges.extend(part.edges);
+            graph.regions.extend(part.regions);
+        }
+        Some(graph)
+    }
+
+    pub(crate) fn states(&self) -> usize {
+        self.regions.len()
+    }
+
+    pub(crate) fn region(&self, state: u32, p: usize) -> Region {
+        match self.regions[state as usize] >> (4 * p) & 15 {
+            0 => Region::Remainder,
+            1 => Region::Doorway,
+            2 => Region::Waiting,
+            3 => Region::Critical,
+            _ => Region::Exit,
+        }
+    }
+
+    /// The steps from a state: who, and where to.
+    #[inline]
+    pub(crate) fn steps(&self, state: u32) -> impl Iterator<Item = (usize, u32)> + '_ {
+        let (from, to) = (self.offsets[state as usize], self.offsets[state as usize + 1]);
+        self.edges[from as usize..to as usize].iter().map(|edge| split(*edge))
+    }
+
+    fn step_at(&self, state: u32, i: usize) -> Option<(usize, u32)> {
+        let at = self.offsets[state as usize] as usize + i;
+        (at < self.offsets[state as usize + 1] as usize).then(|| split(self.edges[at]))
+    }
+
+    /// The worker that owns a state, and its number there.
+    pub(crate) fn place(&self, state: u32) -> (usize, usize) {
+        let shard = self.bases.partition_point(|&base| base <= state as usize) - 1;
+        (shard, state as usize - self.bases[shard])
+    }
+
+    /// The state's number, from the worker that owns it and its number there.
+    pub(crate) fn state(&self, shard: usize, number: u32) -> u32 {
+        (self.bases[shard] + number as usize) as u32
+    }
+
+    /// The strongly connected components of the part of the graph in which `states` and `steps` hold, every component
+    /// after all that can be reached from it (Tarjan 1972, without recursion). `visit` gets the members and, for every
+    /// state, the component that it is in so far.
+    pub(crate) fn components(
+        &self,
+        states: impl Fn(u32) -> bool,
+        steps: impl Fn(u32, usize, u32) -> bool,
+        mut visit: impl FnMut(&[u32], &[u32], u32),
+    ) {
+        const UNSEEN: u32 = 0;
+        let total = self.states();
+        let mut low = vec![UNSEEN; total];
+        let mut component = vec![NONE; total];
+        let mut stack: Vec<u32> = Vec::new();
+        let mut calls: Vec<(u32, u32, u32)> = Vec::new(); // state, next edge, index
+        let mut next_index = 1;
+        let mut components = 0;
+        for root in 0..total as u32 {
+            if low[root as usize] != UNSEEN || !states(root) {
+                continue;
+            }
+            calls.push((root, 0, next_index));
+            low[root as usize] = next_index;
+            stack.push(root);
+            next_index += 1;
+            while let Some(&mut (state, ref mut edge, index)) = calls.last_mut() {
+                if let Some((p, to)) = self.step_at(state, *edge as usize) {
+                    *edge += 1;
+                    if to == state || !states(to) || !steps(state, p, to) {
+                        continue;
+                    }
+                    if low[to as usize] == UNSEEN {
+                        low[to as usize] = next_index;
+                        stack.push(to);
+                        calls.push((to, 0, next_index));
+                        next_index += 1;
+                    } else if component[to as usize] == NONE {
+                        low[state as usize] = low[state as usize].min(low[to as usize]);
+                    }
+                    continue;
+                }
+                calls.pop();
+                let least = low[state as usize];
+                if let Some(&(caller, _, _)) = calls.last() {
+                    low[caller as usize] = low[caller as usize].min(least);
+                }
+                if least == index {
+                    let at = stack.iter().rposition(|&s| s == state).expect("a root is on the stack");
+                    for &member in &stack[at..] {
+                        component[member as usize] = components;
+                    }
+                    visit(&stack[at..], &component, components);
+                    stack.truncate(at);
+                    components += 1;
+                }
+            }
+        }
+    }
+}
+
+/// Not in any component yet.
+pub(crate) const NONE: u32 = u32::MAX;
+
+#[inline(always)]
+fn split(edge: u32) -> (usize, u32) {
+    ((edge >> TARGET_BITS) as usize, edge & (MAX_STATES as u32 - 1))
+}
+
+/// The number of a key's state, for checks that look states up in an earlier search.
+pub(crate) fn lookup<const W: usize>(
+    graph: &Graph,
+    shards: &[Shard<W>],
+    numbers: &[Numbers],
+    key: &Key<W>,
+) -> Option<u32> {
+    let hash = hash(key);
+    let at = owner(hash, shards.len());
+    shards[at].number(&numbers[at], key, hash).map(|number| graph.state(at, number))
+}

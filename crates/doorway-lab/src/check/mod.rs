@@ -1,0 +1,340 @@
+//! The checker: explores every interleaving of an algorithm and decides its properties.
+//!
+//! - *Safety* (exclusion, bounded registers) is decided by the search itself, breadth first, so that what it finds is
+//!   shortest.
+//! - *Progress* (deadlock, starvation, bounded exit) and enabledness are decided on the graph of all states, under weak
+//!   fairness, with up to as many crashes as asked for.
+//! - *Order* (FCFS, k-FCFS, FIFE) is decided by a second search that remembers who was before whom.
+//!
+//! Nothing is reported wider than what was explored: see [`Verdict::scope`].
+
+mod counterexample;
+mod expand;
+mod explore;
+mod graph;
+mod pack;
+mod progress;
+mod relabel;
+mod search;
+mod space;
+mod store;
+
+use std::{
+    sync::{Mutex, atomic::Ordering::Relaxed},
+    time::{Duration, Instant},
+};
+
+use doorway_core::{Property, RegisterKind};
+
+pub use self::explore::Progress;
+use self::{
+    counterexample::{concretise, ending_in, going_round},
+    expand::{Rules, event},
+    explore::End,
+    graph::Graph,
+    search::{Judge, Search, Searched, Then},
+    space::Space,
+};
+use crate::{replay::Fault, subject::Subject, trace::Trace};
+
+/// What to check, and how far.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Passages per process; `None` for no bound.
+    pub passages: Option<u32>,
+    /// The registers that the algorithm runs on.
+    pub registers: RegisterKind,
+    /// How many processes may crash.
+    pub crashes: usize,
+    /// What to decide.
+    pub properties: Vec<Property>,
+    /// How many states to explore at most.
+    pub max_states: u64,
+    /// How many workers search.
+    pub workers: usize,
+    /// Whether tickets are relabelled; `None` where that is needed: in runs without end and on safe registers.
+    pub relabel: Option<bool>,
+}
+
+/// What was found out about one property.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// The property.
+    pub property: Property,
+    /// Whether it holds; `None` if the search could not decide.
+    pub holds: Option<bool>,
+    /// How far that was explored, in words.
+    pub scope: String,
+    /// A run that violates it.
+    pub trace: Option<Trace>,
+}
+
+/// What was found out.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Whether every reachable state was explored.
+    pub complete: bool,
+    /// How many states were found.
+    pub states: u64,
+    /// How many steps lead from one to another, failed waits included.
+    pub transitions: u64,
+    /// The number of steps to the farthest state.
+    pub depth: u64,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// How long the first search took: what `states` and `transitions` count.
+    pub search: Duration,
+    /// Bytes per stored state, tables included.
+    pub bytes_per_state: usize,
+    /// Whether tickets were relabelled.
+    pub relabelled: bool,
+    /// The distinct values of the whole shared memory.
+    pub shared_values: usize,
+    /// The largest number in a register, unless tickets were relabelled.
+    pub max_register: Option<u64>,
+    /// What was decided.
+    pub verdicts: Vec<Verdict>,
+}
+
+/// Decides the properties of a subject.
+///
+/// # Errors
+/// When the algorithm cannot be run in the lab.
+pub fn check(subject: &dyn Subject, options: &Options, progress: &Progress) -> Result<Report, Fault> {
+    let size = subject.size();
+    let relabel = options.relabel.unwrap_or(options.passages.is_none() || options.registers == RegisterKind::Safe)
+        && has_tickets(subject);
+    let rules = Rules {
+        k: size.k,
+        bounded: options.passages.is_some(),
+        kind: options.registers,
+        relabel,
+        order: false,
+        bound: subject.claims().bound.map(|bound| bound(size)),
+    };
+    let space = Mutex::new(Space::new(subject, options.registers)?);
+    let started = Instant::now();
+    let search = Search {
+        space: &space,
+        rules,
+        passages: options.passages.unwrap_or(0),
+        watch: options.properties.iter().fold(0, |watch, &property| watch | safety_event(property)),
+        judge: None,
+        max_states: options.max_states,
+        workers: options.workers.max(1),
+        progress,
+    };
+    let mut conclude = Conclude { subject, options, search, started };
+    let mut report = search.run(&mut conclude)?;
+    report.elapsed = started.elapsed();
+    Ok(report)
+}
+
+/// Whether any register holds tickets.
+fn has_tickets(subject: &dyn Subject) -> bool {
+    let mut found = false;
+    for cell in subject.cells() {
+        let _ = cell.init.relabelled(&mut |ticket| {
+            found = true;
+            ticket
+        });
+    }
+    found
+}
+
+/// The event that violates a property of safety; 0 for the others.
+fn safety_event(property: Property) -> u8 {
+    match property {
+        Property::MutualExclusion | Property::KExclusion => event::CROWDED,
+        Property::BoundedRegisters => event::EXCEEDS,
+        _ => 0,
+    }
+}
+
+fn is_order(property: Property) -> bool {
+    matches!(property, Property::Fcfs | Property::KFcfs | Property::Fife)
+}
+
+/// Draws the conclusions from the first search, and makes the second one for properties of order.
+struct Conclude<'a, 's> {
+    subject: &'a dyn Subject,
+    options: &'a Options,
+    search: Search<'a, 's>,
+    started: Instant,
+}
+
+impl Then for Conclude<'_, '_> {
+    type Out = Result<Report, Fault>;
+
+    fn then<const W: usize>(&mut self, searched: &Searched<'_, '_, W>) -> Self::Out {
+        if let End::Fault(fault) = &searched.end {
+            return Err(fault.clone());
+        }
+        let search_time = self.started.elapsed();
+        let complete = matches!(searched.end, End::Exhausted);
+        let needs_graph =
+            |property: &Property| !is_order(*property) && safety_event(*property) == 0 || *property == Property::Fife;
+        let graph = (complete && self.options.properties.iter().any(needs_graph))
+            .then(|| Graph::build(searched.space, searched.plan, searched.rules, &searched.shards))
+            .flatten();
+        let mut verdicts = Vec::new();
+        for &property in &self.options.properties {
+            let verdict = match (&searched.end, &graph) {
+                (End::Violation(found), _) if found.events & safety_event(property) != 0 => {
+                    let trail = ending_in(searched, found);
+                    self.violated(property, concretise(searched, self.subject, &trail, property, None))
+                }
+                (End::Exhausted, _) if safety_event(property) != 0 => self.holds(property),
+                (End::Exhausted, graph) if is_order(property) => self.order(searched, graph.as_ref(), property)?,
+                (End::Exhausted, Some(graph)) => self.progress(searched, graph, property),
+                (End::Exhausted, None) => self.undecided(property, "too many states for a graph of them"),
+                (End::Violation(_), _) => self.undecided(property, "the search stopped at the violation of another"),
+                (End::Cancelled, _) => self.undecided(property, "the search was interrupted"),
+                _ => self.undecided(
+                    property,
+                    &format!("the search stopped at {} states: raise --max-states", searched.states()),
+                ),
+            };
+            verdicts.push(verdict);
+        }
+        let space = searched.space.lock().expect("no worker panics");
+        let numbers = space.registers.iter().flat_map(|values| &values.list).map(|value| value.magnitude());
+        Ok(Report {
+            complete,
+            states: searched.states() as u64,
+            transitions: searched.transitions,
+            depth: searched.shards[0].levels.len() as u64 - 2,
+            elapsed: search_time,
+            search: search_time,
+            bytes_per_state: searched.bytes_per_state(),
+            relabelled: searched.rules.relabel,
+            shared_values: searched.shared_values(),
+            max_register: if searched.rules.relabel { None } else { numbers.max() },
+            verdicts,
+        })
+    }
+}
+
+impl Conclude<'_, '_> {
+    /// How far a verdict reaches, in words.
+    fn reach(&self) -> String {
+        let size = self.subject.size();
+        let mut words = format!("n = {}, k = {}", size.n, size.k);
+        match self.options.passages {
+            None => words.push_str(", any number of passages"),
+            Some(1) => words.push_str(", 1 passage per process"),
+            Some(passages) => words.push_str(&format!(", {passages} passages per process")),
+        }
+        words.push_str(&format!(", {} registers", self.options.registers));
+        if self.search.rules.relabel {
+            words.push_str(", tickets relabelled");
+        }
+        words
+    }
+
+    fn scope(&self, property: Property) -> String {
+        let mut words = format!("every reachable state: {}", self.reach());
+        if matches!(property, Property::StarvationFreedom | Property::DeadlockFreedom) {
+            words.push_str(&match self.options.crashes {
+                0 => ", no crashes".into(),
+                crashes => format!(", up to {crashes} crashed"),
+            });
+            if self.options.passages.is_some() {
+                words.push_str("; with passages bounded, this only says that nobody gets stuck");
+            }
+        }
+        words
+    }
+
+    fn holds(&self, property: Property) -> Verdict {
+        Verdict { property, holds: Some(true), scope: self.scope(property), trace: None }
+    }
+
+    fn undecided(&self, property: Property, why: &str) -> Verdict {
+        Verdict { property, holds: None, scope: format!("not decided, {why}: {}", self.reach()), trace: None }
+    }
+
+    /// A violation, if its run could be run with true values.
+    fn violated(&self, property: Property, trace: Option<Trace>) -> Verdict {
+        match trace {
+            Some(trace) => Verdict {
+                property,
+                holds: Some(false),
+                scope: format!("a run of {} steps, replayed: {}", trace.steps.len(), self.reach()),
+                trace: Some(trace),
+            },
+            None => self.undecided(property, "the relabelled counterexample has no true run"),
+        }
+    }
+
+    fn progress<const W: usize>(&self, searched: &Searched<'_, '_, W>, graph: &Graph, property: Property) -> Verdict {
+        let depth = |state| {
+            let (shard, number) = graph.place(state);
+            searched.depth(shard, number)
+        };
+        match progress::violation(graph, property, self.options.crashes, depth) {
+            None => self.holds(property),
+            Some(lasso) => {
+                let (trail, stem) = going_round(searched, graph, &lasso);
+                let trace = concretise(searched, self.subject, &trail, property, Some((&lasso, stem)));
+                self.violated(property, trace)
+            }
+        }
+    }
+
+    /// The second search, in which it is remembered who was before whom.
+    fn order<const W: usize>(
+        &self,
+        searched: &Searched<'_, '_, W>,
+        graph: Option<&Graph>,
+        property: Property,
+    ) -> Result<Verdict, Fault> {
+        let progress = Progress::default();
+        // Whoever watches sees the second search go by as well.
+        let progress = if self.search.progress.cancel.load(Relaxed) { &progress } else { self.search.progress };
+        let rules = Rules { order: true, ..searched.rules };
+        let search = Search { rules, watch: event::OVERTAKES, progress, ..self.search };
+        let mut decide = Order { conclude: self, property };
+        if property != Property::Fife {
+            return search.run(&mut decide);
+        }
+        let Some(graph) = graph else {
+            return Ok(self.undecided(property, "too many states for a graph of them"));
+        };
+        let stuck = progress::not_enabled(graph);
+        let numbers: Vec<_> = searched.shards.iter().map(store::Shard::numbers).collect();
+        let judge: Judge<'_> = &|fields, overtaken| {
+            let key = searched.plan.pack::<W>(fields);
+            let state = graph::lookup(graph, &searched.shards, &numbers, &key);
+            state.is_some_and(|state| stuck[state as usize] & overtaken != 0)
+        };
+        Search { judge: Some(judge), ..search }.run(&mut decide)
+    }
+}
+
+/// Decides a property of order from the second search.
+struct Order<'c, 'a, 's> {
+    conclude: &'c Conclude<'a, 's>,
+    property: Property,
+}
+
+impl Then for Order<'_, '_, '_> {
+    type Out = Result<Verdict, Fault>;
+
+    fn then<const W: usize>(&mut self, searched: &Searched<'_, '_, W>) -> Self::Out {
+        let (conclude, property) = (self.conclude, self.property);
+        Ok(match &searched.end {
+            End::Fault(fault) => return Err(fault.clone()),
+            End::Exhausted => conclude.holds(property),
+            End::Violation(found) => {
+                let trail = ending_in(searched, found);
+                conclude.violated(property, concretise(searched, conclude.subject, &trail, property, None))
+            }
+            End::Cancelled => conclude.undecided(property, "the search was interrupted"),
+            _ => conclude.undecided(
+                property,
+                &format!("the search for order stopped at {} states: raise --max-states", searched.states()),
+            ),
+        })
+    }
+}

@@ -1,0 +1,180 @@
+//! States as a few machine words: every register's value and every process's local state is a small number, and the
+//! numbers are packed bit by bit. How many bits each needs is found out as the automata are learned; when a number
+//! outgrows its field, all states are packed again.
+
+/// A packed state. The top bit of the first word is always set, so that no state is all zero.
+pub(crate) type Key<const W: usize> = [u64; W];
+
+const OCCUPIED: u64 = 1 << 63;
+
+/// Where a number stands in a key.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Field {
+    word: u32,
+    shift: u32,
+    pub(crate) mask: u64,
+}
+
+impl Field {
+    #[inline(always)]
+    pub(crate) fn get(self, key: &[u64]) -> u32 {
+        ((key[self.word as usize] >> self.shift) & self.mask) as u32
+    }
+
+    #[inline(always)]
+    pub(crate) fn set<const W: usize>(self, key: &mut Key<W>, number: u32) {
+        let word = &mut key[self.word as usize];
+        *word = *word & !(self.mask << self.shift) | u64::from(number) << self.shift;
+    }
+
+    #[inline(always)]
+    pub(crate) fn fits(self, number: u32) -> bool {
+        u64::from(number) <= self.mask
+    }
+}
+
+/// How many bits each number gets.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Widths {
+    pub(crate) registers: Vec<u32>,
+    pub(crate) locals: Vec<u32>,
+    /// Bits for the passages that a process has left; 0 if they are not counted.
+    pub(crate) passages: u32,
+    /// Whether, for every process, those who were before it are remembered.
+    pub(crate) order: bool,
+}
+
+/// The bits that are needed to count up to `count` different numbers.
+pub(crate) fn bits_for(count: usize) -> u32 {
+    usize::BITS - count.saturating_sub(1).leading_zeros()
+}
+
+/// Where everything stands in a key.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) registers: Vec<Field>,
+    pub(crate) locals: Vec<Field>,
+    pub(crate) passages: Vec<Field>,
+    pub(crate) order: Vec<Field>,
+    pub(crate) words: usize,
+    /// The bits of the registers, to tell shared values apart.
+    pub(crate) shared: Vec<u64>,
+}
+
+impl Plan {
+    pub(crate) fn new(widths: &Widths) -> Self {
+        let n = widths.locals.len();
+        let mut room = Room { used: vec![1] };
+        let mut place = |bits: u32| room.place(bits);
+        let registers: Vec<Field> = widths.registers.iter().map(|&bits| place(bits)).collect();
+        let locals = widths.locals.iter().map(|&bits| place(bits)).collect();
+        let passages = (0..n).map(|_| place(widths.passages)).collect();
+        let order = (0..n).map(|_| place(if widths.order { n as u32 } else { 0 })).collect();
+        let words = room.used.len();
+        let mut shared = vec![0; words];
+        for field in &registers {
+            shared[field.word as usize] |= field.mask << field.shift;
+        }
+        Self { registers, locals, passages, order, words, shared }
+    }
+
+    pub(crate) fn empty<const W: usize>() -> Key<W> {
+        let mut key = [0; W];
+        key[0] = OCCUPIED;
+        key
+    }
+
+    fn fields(&self) -> impl Iterator<Item = Field> + '_ {
+        self.registers.iter().chain(&self.locals).chain(&self.passages).chain(&self.order).copied()
+    }
+
+    /// All numbers of a state, in the order of the plan.
+    pub(crate) fn unpack(&self, key: &[u64]) -> Vec<u32> {
+        self.fields().map(|field| field.get(key)).collect()
+    }
+
+    /// The state with these numbers. A plan without order takes those of one with order too.
+    pub(crate) fn pack<const W: usize>(&self, numbers: &[u32]) -> Key<W> {
+        let mut key = Self::empty();
+        for (field, &number) in self.fields().zip(numbers) {
+            if field.mask != 0 {
+                field.set(&mut key, number);
+            }
+        }
+        key
+    }
+}
+
+/// Free bits, word by word; no number crosses a word.
+struct Room {
+    used: Vec<u32>,
+}
+
+impl Room {
+    /// First fit. The top bit of the first word is taken from the start; fields grow from the low end.
+    fn place(&mut self, bits: u32) -> Field {
+        let mask = if bits == 0 { 0 } else { u64::MAX >> (64 - bits) };
+        let word = match self.used.iter().position(|used| used + bits <= 64) {
+            Some(word) => word,
+            None => {
+                self.used.push(0);
+                self.used.len() - 1
+            }
+        };
+        let taken = if word == 0 { self.used[0] - 1 } else { self.used[word] };
+        self.used[word] += bits;
+        Field { word: word as u32, shift: taken.min(63), mask }
+    }
+}
+
+/// Spreads keys over tables and shards. Only speed depends on it: keys are compared whole.
+#[inline(always)]
+pub(crate) fn hash<const W: usize>(key: &Key<W>) -> u64 {
+    let mut h: u64 = 0x243f_6a88_85a3_08d3;
+    for &word in key {
+        let product = u128::from(word ^ h).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+        h = (product >> 64) as u64 ^ product as u64;
+    }
+    h
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn widths(locals: u32) -> Widths {
+        Widths { registers: vec![1, 3, 17, 1], locals: vec![locals, locals + 1, 9], passages: 2, order: true }
+    }
+
+    #[test]
+    fn fields_keep_apart_and_survive_repacking() {
+        let (narrow, wide) = (Plan::new(&widths(7)), Plan::new(&widths(30)));
+        assert_eq!((narrow.words, wide.words), (2, 2));
+        let mut key: Key<2> = Plan::empty();
+        for (i, field) in narrow.fields().enumerate() {
+            field.set(&mut key, (i as u32 * 5 + 3) & field.mask as u32);
+        }
+        let wider: Key<2> = wide.pack(&narrow.unpack(&key));
+        for (i, (old, new)) in narrow.fields().zip(wide.fields()).enumerate() {
+            let number = (i as u32 * 5 + 3) & old.mask as u32;
+            assert_eq!((old.get(&key), new.get(&wider)), (number, number), "field {i}");
+        }
+        assert_eq!(narrow.pack::<2>(&wide.unpack(&wider)), key);
+    }
+
+    #[test]
+    fn numbers_of_zero_bits_take_no_room() {
+        let widths = Widths { registers: vec![63], locals: vec![0], passages: 0, order: false };
+        let plan = Plan::new(&widths);
+        assert_eq!(plan.words, 1);
+        let mut key: Key<1> = Plan::empty();
+        plan.registers[0].set(&mut key, u32::MAX);
+        assert_eq!((plan.registers[0].get(&key), plan.locals[0].get(&key)), (u32::MAX, 0));
+        assert!(key[0] >> 63 == 1);
+    }
+
+    #[test]
+    fn bits() {
+        assert_eq!([0, 1, 2, 3, 4, 5, 256, 257].map(bits_for), [0, 0, 1, 2, 2, 3, 8, 9]);
+    }
+}

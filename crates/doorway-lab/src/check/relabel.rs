@@ -1,0 +1,211 @@
+//! Tickets relabelled: what makes runs without end finite. The argument is in `docs/relabelling.md`.
+//!
+//! An algorithm can only tell tickets apart by zero, order and (since it may take successors) small gaps. So in every
+//! state the tickets that stand anywhere are replaced by the smallest labels in the same order whose gaps are the same
+//! up to [`GAP`]; a gap of [`GAP`] stands for itself and everything wider: it is *wide*. When a new ticket falls
+//! inside a wide gap, what is left of the gap above it may be any width that agrees with that, and all are explored.
+
+use doorway_core::Ticket;
+
+use crate::replay::Fault;
+
+/// Gaps from here on are not told apart. An algorithm may take fewer successors than this of a ticket before it writes
+/// the result; all here take one.
+pub(crate) const GAP: u32 = 2;
+
+/// A set of labels 1..=127. Zero is always there and ∞ is not a label.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub(crate) struct Labels(pub(crate) u128);
+
+impl Labels {
+    /// The labels of the tickets that `visit` shows.
+    pub(crate) fn of(visit: impl FnOnce(&mut dyn FnMut(Ticket) -> Ticket)) -> Result<Self, Fault> {
+        let mut labels = 0u128;
+        let mut lost = false;
+        visit(&mut |ticket| {
+            if ticket != Ticket::ZERO && ticket != Ticket::INFINITY {
+                match 1u128.checked_shl(u32::try_from(ticket.label()).unwrap_or(u32::MAX)) {
+                    Some(bit) => labels |= bit,
+                    None => lost = true,
+                }
+            }
+            ticket
+        });
+        // Without relabelling nobody looks at labels, and large tickets are welcome.
+        Ok(Self(if lost { u128::MAX } else { labels }))
+    }
+
+    #[inline(always)]
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    #[inline(always)]
+    pub(crate) fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = u32> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            (rest != 0).then(|| {
+                let label = rest.trailing_zeros();
+                rest &= rest - 1;
+                label
+            })
+        })
+    }
+
+    /// The label right below `label`, or zero.
+    pub(crate) fn below(self, label: u32) -> u32 {
+        let under = self.0 & ((1 << label) - 1);
+        127u32.saturating_sub(under.leading_zeros())
+    }
+
+    /// The label right above `label`.
+    pub(crate) fn above(self, label: u32) -> Option<u32> {
+        if label >= 127 {
+            return None;
+        }
+        let over = self.0 & (u128::MAX << (label + 1));
+        (over != 0).then(|| over.trailing_zeros())
+    }
+}
+
+/// A renaming of labels.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Map {
+    to: [u8; 128],
+    /// The labels that it changes.
+    pub(crate) changes: Labels,
+}
+
+impl Map {
+    /// Keeps the order of `labels`, shifts those from `split` on up by `extra`, and narrows every gap to [`GAP`].
+    pub(crate) fn narrowing(labels: Labels, split: u32, extra: u32) -> Self {
+        Self::shifting(labels, split, extra, true)
+    }
+
+    /// Shifts the labels from `split` on up by `extra`.
+    pub(crate) fn widening(labels: Labels, split: u32, extra: u32) -> Self {
+        Self::shifting(labels, split, extra, false)
+    }
+
+    fn shifting(labels: Labels, split: u32, extra: u32, narrow: bool) -> Self {
+        let mut to = [0; 128];
+        let mut changes = 0;
+        let (mut last, mut image) = (0, 0);
+        for label in labels.iter() {
+            let moved = if label >= split { label + extra } else { label };
+            image += if narrow { (moved - last).min(GAP) } else { moved - last };
+            last = moved;
+            to[label as usize] = image as u8;
+            if image != label {
+                changes |= 1 << label;
+            }
+        }
+        Self { to, changes: Labels(changes) }
+    }
+
+    pub(crate) fn apply(&self, ticket: Ticket) -> Ticket {
+        if ticket == Ticket::ZERO || ticket == Ticket::INFINITY {
+            return ticket;
+        }
+        Ticket::from_label(u64::from(self.to[ticket.label() as usize]))
+    }
+}
+
+/// When a step made `after` of `before`: which labels may have to be shifted up, and by how much at most, because a
+/// new label fell inside a wide gap.
+#[inline]
+pub(crate) fn slack(before: Labels, after: Labels) -> (u32, u32) {
+    let new = after.0 & !before.0;
+    if new == 0 {
+        return (0, 0);
+    }
+    let label = new.trailing_zeros();
+    match before.above(label) {
+        Some(above) if above - before.below(label) >= GAP => (above, GAP - (above - label)),
+        _ => (0, 0),
+    }
+}
+
+/// A value that an overlapping read may return, as a position among the labels: the label to read, after those from
+/// `split` on have been shifted up by `extra` to make room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Position {
+    pub(crate) label: u32,
+    pub(crate) split: u32,
+    pub(crate) extra: u32,
+}
+
+/// Every position that a ticket can have among `labels`.
+pub(crate) fn positions(labels: Labels) -> Vec<Position> {
+    let at = |label| Position { label, split: 0, extra: 0 };
+    let mut all = vec![at(0)];
+    let mut low = 0;
+    for high in labels.iter() {
+        let gap = high - low;
+        if gap < GAP {
+            all.extend((low + 1..high).map(at));
+        } else {
+            for up in 1..=GAP {
+                for down in 1..=GAP {
+                    if up + down >= GAP {
+                        all.push(Position { label: low + up, split: high, extra: up + down - GAP });
+                    }
+                }
+            }
+        }
+        all.push(at(high));
+        low = high;
+    }
+    all.extend((1..=GAP).map(|up| at(low + up)));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(list: &[u32]) -> Labels {
+        Labels(list.iter().fold(0, |set, l| set | 1 << l))
+    }
+
+    fn image(map: &Map, list: &[u32]) -> Vec<u64> {
+        list.iter().map(|&l| map.apply(Ticket::from_label(u64::from(l))).label()).collect()
+    }
+
+    #[test]
+    fn gaps_are_narrowed_and_order_is_kept() {
+        let map = Map::narrowing(labels(&[3, 4, 9, 40]), 0, 0);
+        assert_eq!(image(&map, &[3, 4, 9, 40]), [2, 3, 5, 7]);
+        assert_eq!(map.apply(Ticket::ZERO), Ticket::ZERO);
+        assert_eq!(map.apply(Ticket::INFINITY), Ticket::INFINITY);
+        assert_eq!(Map::narrowing(labels(&[1, 3, 4]), 0, 0).changes, Labels(0));
+    }
+
+    #[test]
+    fn neighbours() {
+        let set = labels(&[2, 5]);
+        assert_eq!([1, 2, 3, 5, 9].map(|l| set.below(l)), [0, 0, 2, 2, 5]);
+        assert_eq!([0, 2, 4, 5].map(|l| set.above(l)), [Some(2), Some(5), Some(5), None]);
+    }
+
+    #[test]
+    fn a_ticket_inside_a_wide_gap_leaves_its_width_open() {
+        // 0 ‥wide‥ 2: the new ticket 1 may be right below it or far below it.
+        assert_eq!(slack(labels(&[2]), labels(&[1, 2])), (2, 1));
+        assert_eq!(image(&Map::narrowing(labels(&[1, 2]), 2, 0), &[1, 2]), [1, 2]);
+        assert_eq!(image(&Map::narrowing(labels(&[1, 2]), 2, 1), &[1, 2]), [1, 3]);
+        // On top there is nothing to leave open.
+        assert_eq!(slack(labels(&[2]), labels(&[2, 3])), (0, 0));
+    }
+
+    #[test]
+    fn overlapping_reads_see_every_position() {
+        // Around one ticket with a wide gap below: at it, beside it, far from it, on either side.
+        let seen: Vec<_> = positions(labels(&[2])).iter().map(|p| (p.label, 2 + p.extra)).collect();
+        assert_eq!(seen, [(0, 2), (1, 2), (1, 3), (2, 3), (2, 4), (2, 2), (3, 2), (4, 2)]);
+    }
+}

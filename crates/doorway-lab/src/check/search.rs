@@ -1,0 +1,229 @@
+//! A search from beginning to end: finds out how wide keys have to be, widens them as automata are learned, and hands the
+//! finished search over to whoever wants to look at it.
+
+use std::sync::Mutex;
+
+use super::{
+    expand::{Expander, Rules, Step},
+    explore::{End, Progress, Task, explore},
+    pack::{Key, Plan, Widths, bits_for, hash},
+    space::Space,
+    store::{Shard, owner},
+};
+
+/// A search that has ended.
+pub(crate) struct Searched<'a, 's, const W: usize> {
+    pub(crate) space: &'a Mutex<Space<'s>>,
+    pub(crate) plan: &'a Plan,
+    pub(crate) rules: Rules,
+    pub(crate) shards: Vec<Shard<W>>,
+    pub(crate) end: End<W>,
+    pub(crate) transitions: u64,
+}
+
+/// What to do with a search that has ended, whatever the width of its keys.
+pub(crate) trait Then {
+    type Out;
+    fn then<const W: usize>(&mut self, searched: &Searched<'_, '_, W>) -> Self::Out;
+}
+
+/// Judges an overtaking by the numbers of the state after it and the set of those overtaken.
+pub(crate) type Judge<'a> = &'a (dyn Fn(&[u32], u32) -> bool + Sync);
+
+/// What to search for, and how.
+#[derive(Clone, Copy)]
+pub(crate) struct Search<'a, 's> {
+    pub(crate) space: &'a Mutex<Space<'s>>,
+    pub(crate) rules: Rules,
+    /// Passages per process, if they are bounded.
+    pub(crate) passages: u32,
+    pub(crate) watch: u8,
+    pub(crate) judge: Option<Judge<'a>>,
+    pub(crate) max_states: u64,
+    pub(crate) workers: usize,
+    pub(crate) progress: &'a Progress,
+}
+
+/// What has been found under a plan that turned out too narrow.
+struct Saved {
+    plan: Plan,
+    /// For each level, the words of its states; the last one is not complete.
+    levels: Vec<Vec<u64>>,
+    /// Words per state.
+    stride: usize,
+    transitions: u64,
+}
+
+enum Attempt<T> {
+    Done(T),
+    Narrow(Saved),
+}
+
+impl Search<'_, '_> {
+    /// Searches, and hands the result over.
+    pub(crate) fn run<T: Then>(&self, then: &mut T) -> T::Out {
+        let mut saved = None;
+        loop {
+            let plan = Plan::new(&self.widths());
+            macro_rules! attempt {
+                ($($w:literal),*) => {
+                    match plan.words {
+                        $(w if w <= $w => self.attempt::<$w, T>(&plan, saved.take(), then),)*
+                        w => unreachable!("states of {w} words: there are not so many registers"),
+                    }
+                };
+            }
+            match attempt!(1, 2, 3, 4, 6, 8, 12, 16, 32, 64) {
+                Attempt::Done(out) => return out,
+                Attempt::Narrow(so_far) => saved = Some(so_far),
+            }
+        }
+    }
+
+    /// The bits that what is known so far needs.
+    fn widths(&self) -> Widths {
+        let space = self.space.lock().expect("no worker panics");
+        Widths {
+            registers: space.registers.iter().map(|values| bits_for(values.list.len().max(2))).collect(),
+            locals: (0..space.subject.size().n).map(|p| bits_for(space.count(p).max(8))).collect(),
+            passages: if self.rules.bounded { bits_for(self.passages as usize + 1) } else { 0 },
+            order: self.rules.order,
+        }
+    }
+
+    fn attempt<const W: usize, T: Then>(&self, plan: &Plan, saved: Option<Saved>, then: &mut T) -> Attempt<T::Out> {
+        let judge = |step: &Step<W>| self.judge.is_some_and(|judge| judge(&plan.unpack(&step.key), step.overtaken));
+        let task = Task {
+            space: self.space,
+            plan,
+            rules: self.rules,
+            watch: self.watch,
+            overtaking: self.judge.is_some().then_some(&judge),
+            max_states: self.max_states,
+            progress: self.progress,
+        };
+        let (mut shards, mut transitions) = match saved {
+            None => {
+                let first = Expander::<W>::new(self.space, plan, self.rules).initial(self.passages);
+                self.progress.states.store(1, std::sync::atomic::Ordering::Relaxed);
+                self.progress.depth.store(0, std::sync::atomic::Ordering::Relaxed);
+                (self.shards(vec![vec![first], vec![]]), 0)
+            }
+            Some(saved) => {
+                let repack = |key: &[u64]| plan.pack(&saved.plan.unpack(key));
+                let levels =
+                    saved.levels.iter().map(|level| level.chunks_exact(saved.stride).map(repack).collect()).collect();
+                (self.shards(levels), saved.transitions)
+            }
+        };
+        let end = explore(&task, &mut shards, &mut transitions);
+        if let End::Narrow = end {
+            let levels = levels_of(&shards);
+            return Attempt::Narrow(Saved { plan: plan.clone(), levels, stride: W, transitions });
+        }
+        let searched = Searched { space: self.space, plan, rules: self.rules, shards, end, transitions };
+        Attempt::Done(then.then(&searched))
+    }
+
+    /// Deals states out to the workers. The last level holds what has been found beyond the one being expanded.
+    fn shards<const W: usize>(&self, levels: Vec<Vec<Key<W>>>) -> Vec<Shard<W>> {
+        let mut logs: Vec<Vec<Key<W>>> = vec![Vec::new(); self.workers];
+        let mut starts: Vec<Vec<usize>> = vec![Vec::new(); self.workers];
+        for level in levels {
+            for (log, starts) in logs.iter().zip(&mut starts) {
+                starts.push(log.len());
+            }
+            for key in level {
+                logs[owner(hash(&key), self.workers)].push(key);
+            }
+        }
+        logs.into_iter()
+            .zip(starts)
+            .map(|(log, mut starts)| {
+                let end = starts.pop().expect("there is a level");
+                Shard::rebuilt(log, starts, end)
+            })
+            .collect()
+    }
+}
+
+/// The states of each level, and those beyond.
+fn levels_of<const W: usize>(shards: &[Shard<W>]) -> Vec<Vec<u64>> {
+    let count = shards[0].levels.len();
+    let mut levels = vec![Vec::new(); count + 1];
+    for shard in shards {
+        let bounds: Vec<usize> = shard.levels.iter().copied().chain([shard.level_end, shard.log.len()]).collect();
+        for (level, bounds) in levels.iter_mut().zip(bounds.windows(2)) {
+            level.extend(shard.log[bounds[0]..bounds[1]].iter().flatten());
+        }
+    }
+    levels
+}
+
+impl<const W: usize> Searched<'_, '_, W> {
+    /// How many states were found.
+    pub(crate) fn states(&self) -> usize {
+        self.shards.iter().map(|shard| shard.log.len()).sum()
+    }
+
+    /// How many steps a state is away from the start.
+    pub(crate) fn depth(&self, shard: usize, number: usize) -> usize {
+        self.shards[shard].levels.partition_point(|&start| start <= number) - 1
+    }
+
+    /// A shortest run from the start to a state of this depth: every state on it with the step taken there.
+    ///
+    /// Nothing was stored for this. Each state was found from one of the level before, so that level is looked through
+    /// again: at worst the whole search is done once more, and only when there is something to show.
+    pub(crate) fn trail(&self, to: Key<W>, depth: usize) -> Vec<(Key<W>, Step<W>)> {
+        let mut expander = Expander::new(self.space, self.plan, self.rules);
+        let mut trail = Vec::new();
+        let mut target = to;
+        for level in (0..depth).rev() {
+            let (from, step) = self
+                .shards
+                .iter()
+                .flat_map(|shard| {
+                    let end = shard.levels.get(level + 1).copied().unwrap_or(shard.level_end);
+                    &shard.log[shard.levels[level]..end]
+                })
+                .find_map(|key| step_to(&mut expander, key, &target).map(|step| (*key, step)))
+                .expect("every state was found from one of the level before");
+            trail.push((from, step));
+            target = from;
+        }
+        trail.reverse();
+        trail
+    }
+
+    /// The distinct values of the whole shared memory.
+    pub(crate) fn shared_values(&self) -> usize {
+        let mut values: rustc_hash::FxHashSet<Key<W>> = rustc_hash::FxHashSet::default();
+        for key in self.shards.iter().flat_map(|shard| &shard.log) {
+            let mut value = *key;
+            value.iter_mut().zip(&self.plan.shared).for_each(|(word, mask)| *word &= mask);
+            values.insert(value);
+        }
+        values.len()
+    }
+
+    /// The bytes that a state takes, tables included.
+    pub(crate) fn bytes_per_state(&self) -> usize {
+        self.shards.iter().map(Shard::bytes).sum::<usize>() / self.states().max(1)
+    }
+}
+
+/// The step that leads from one state to the other, if there is one.
+pub(crate) fn step_to<const W: usize>(
+    expander: &mut Expander<'_, '_, W>,
+    from: &Key<W>,
+    to: &Key<W>,
+) -> Option<Step<W>> {
+    let mut found = None;
+    let expanded = expander.expand(from, |step| {
+        if found.is_none() && step.key == *to {
+            found = Some(step);
+        }
+    });
+    expanded.ok().and(found)
+}

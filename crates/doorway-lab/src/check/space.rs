@@ -1,0 +1,257 @@
+//! What has been learned of an algorithm: the values of its registers and the local states of its processes, each with a
+//! number, and what each move does. Learned from the very code that ships, once; the search then runs on the numbers.
+
+use std::sync::Arc;
+
+use doorway_core::{
+    RegisterKind, Relabel, Ticket,
+    layout::{Cell as RegisterCell, Erased},
+};
+use rustc_hash::FxHashMap;
+
+use super::relabel::{Labels, Map};
+use crate::{
+    replay::{Fault, Kind},
+    subject::{Choice, LocalState, Region, Subject},
+};
+
+/// The values that one register has held.
+pub(crate) struct Values {
+    pub(crate) name: String,
+    pub(crate) list: Vec<Box<dyn Erased>>,
+    pub(crate) labels: Vec<Labels>,
+    ids: FxHashMap<u64, u32>,
+}
+
+impl Values {
+    fn intern(&mut self, value: Box<dyn Erased>) -> Result<u32, Fault> {
+        if let Some(&id) = self.ids.get(&value.word()) {
+            return Ok(id);
+        }
+        let id = self.list.len() as u32;
+        self.ids.insert(value.word(), id);
+        self.labels.push(Labels::of(|f| {
+            let _ = value.relabelled(f);
+        })?);
+        self.list.push(value);
+        Ok(id)
+    }
+}
+
+/// What is to be told apart about a process: a local state, or being in the middle of a write from one.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Identity {
+    At(Arc<LocalState>),
+    /// On registers that are not atomic a write is two steps; in between, the process is here.
+    Writing(u32, u32),
+}
+
+/// What a move does to shared memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Effect {
+    /// A read, which returns anything if it overlaps a write.
+    Read,
+    /// A write or an update, in one step.
+    Change,
+    /// The first half of a write.
+    Begin,
+    /// The second half of a write.
+    End,
+    /// Nothing: a choice.
+    Choose,
+}
+
+/// One move of a local state.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KnownMove {
+    /// The register, or `None` if it touches none.
+    pub(crate) register: Option<u16>,
+    pub(crate) effect: Effect,
+    pub(crate) choice: Choice,
+    pub(crate) line: u32,
+}
+
+/// One local state of one process.
+pub(crate) struct Known {
+    identity: Identity,
+    pub(crate) region: Region,
+    pub(crate) moves: Arc<[KnownMove]>,
+    pub(crate) labels: Labels,
+    /// The register that it is in the middle of writing.
+    pub(crate) writing: Option<u16>,
+}
+
+/// What comes of a move: the process's next local state and the register's new value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) next: u32,
+    pub(crate) value: u32,
+}
+
+#[derive(Default)]
+struct Process {
+    known: Vec<Known>,
+    ids: FxHashMap<Identity, u32>,
+    outcomes: FxHashMap<(u32, u32, u32), Outcome>,
+}
+
+/// All that has been learned.
+pub(crate) struct Space<'s> {
+    pub(crate) subject: &'s dyn Subject,
+    pub(crate) registers: Vec<Values>,
+    dense: FxHashMap<usize, u16>,
+    processes: Vec<Process>,
+    kind: RegisterKind,
+}
+
+impl<'s> Space<'s> {
+    pub(crate) fn new(subject: &'s dyn Subject, kind: RegisterKind) -> Result<Self, Fault> {
+        let mut registers = Vec::new();
+        let mut dense = FxHashMap::default();
+        for (i, cell) in subject.cells().iter().enumerate() {
+            dense.insert(cell.index, i as u16);
+            registers.push(values(cell)?);
+        }
+        let processes = (0..subject.size().n).map(|_| Process::default()).collect();
+        let mut space = Self { subject, registers, dense, processes, kind };
+        for p in 0..subject.size().n {
+            space.intern(p, subject.start(p))?;
+        }
+        Ok(space)
+    }
+
+    /// How many local states of `p` are known.
+    pub(crate) fn count(&self, p: usize) -> usize {
+        self.processes[p].known.len()
+    }
+
+    pub(crate) fn known(&self, p: usize, local: u32) -> &Known {
+        &self.processes[p].known[local as usize]
+    }
+
+    fn intern(&mut self, p: usize, local: LocalState) -> Result<u32, Fault> {
+        let identity = Identity::At(Arc::new(local));
+        if let Some(&id) = self.processes[p].ids.get(&identity) {
+            return Ok(id);
+        }
+        let Identity::At(local) = &identity else { unreachable!() };
+        let mut moves = Vec::new();
+        for step in self.subject.moves(p, local, true)? {
+            let register = self.dense.get(&step.access.register).copied();
+            let effect = match step.access.kind {
+                Kind::Read => Effect::Read,
+                Kind::Write if self.kind != RegisterKind::Atomic => Effect::Begin,
+                Kind::Write | Kind::Update => Effect::Change,
+                Kind::Choose(_) => Effect::Choose,
+            };
+            let line = step.access.line;
+            moves.push(KnownMove { register, effect, choice: step.choice, line });
+        }
+        let labels = Labels::of(|f| local.tickets(&mut |ticket| drop(f(ticket))))?;
+        let known = Known { region: local.region(), moves: moves.into(), labels, writing: None, identity };
+        Ok(self.add(p, known))
+    }
+
+    fn add(&mut self, p: usize, known: Known) -> u32 {
+        let process = &mut self.processes[p];
+        let id = process.known.len() as u32;
+        process.ids.insert(known.identity.clone(), id);
+        process.known.push(known);
+        id
+    }
+
+    /// The state of `p` in the middle of the write that is this move.
+    fn intern_writing(&mut self, p: usize, from: u32, index: u32) -> u32 {
+        let identity = Identity::Writing(from, index);
+        if let Some(&id) = self.processes[p].ids.get(&identity) {
+            return id;
+        }
+        let base = self.known(p, from);
+        let begun = base.moves[index as usize];
+        let region = match (base.region, begun.choice) {
+            // The write has begun, so the process is no longer where it was before its first access.
+            (Region::Remainder, _) => Region::Doorway,
+            (Region::Critical, _) | (_, Choice::Abandon) => Region::Exit,
+            (region, _) => region,
+        };
+        let end = KnownMove { effect: Effect::End, ..begun };
+        let labels = base.labels;
+        let known = Known { identity, region, moves: Arc::new([end]), labels, writing: begun.register };
+        self.add(p, known)
+    }
+
+    /// What comes of move `index` of local state `local` of process `p` if its register holds `value`.
+    pub(crate) fn outcome(&mut self, p: usize, local: u32, index: u32, value: u32) -> Result<Outcome, Fault> {
+        if let Some(outcome) = self.processes[p].outcomes.get(&(local, index, value)) {
+            return Ok(*outcome);
+        }
+        let step = self.known(p, local).moves[index as usize];
+        let outcome = if step.effect == Effect::Begin {
+            Outcome { next: self.intern_writing(p, local, index), value }
+        } else {
+            let state = match &self.known(p, local).identity {
+                Identity::At(state) => state.clone(),
+                Identity::Writing(from, _) => self.state(p, *from),
+            };
+            let held = step.register.map(|r| &*self.registers[r as usize].list[value as usize]);
+            let stepped = self.subject.step(p, &state, step.choice, held, true)?;
+            let value = match (stepped.effect, step.register) {
+                (Some(new), Some(r)) => self.registers[r as usize].intern(new)?,
+                _ => value,
+            };
+            Outcome { next: self.intern(p, stepped.local)?, value }
+        };
+        self.processes[p].outcomes.insert((local, index, value), outcome);
+        Ok(outcome)
+    }
+
+    fn state(&self, p: usize, local: u32) -> Arc<LocalState> {
+        match &self.known(p, local).identity {
+            Identity::At(state) => state.clone(),
+            Identity::Writing(from, _) => self.state(p, *from),
+        }
+    }
+
+    /// The labels that stand in a state, in order, from the numbers of its registers and processes.
+    pub(crate) fn labels(&self, values: &[u32], locals: &[u32]) -> Vec<u32> {
+        let in_registers = self.registers.iter().zip(values).map(|(values, &v)| values.labels[v as usize]);
+        let in_locals = self.processes.iter().zip(locals).map(|(process, &l)| process.known[l as usize].labels);
+        in_registers.chain(in_locals).fold(Labels::default(), Labels::or).iter().collect()
+    }
+
+    /// The number of every value that an overlapping read of `register` may return, for one choice of ticket.
+    pub(crate) fn domain(&mut self, register: u16, tickets: &[Ticket]) -> Result<Vec<u32>, Fault> {
+        let values = &mut self.registers[register as usize];
+        let domain = values.list[0].domain(tickets);
+        domain.into_iter().map(|value| values.intern(value)).collect()
+    }
+
+    /// The number of a register's value with its tickets replaced.
+    pub(crate) fn relabel_value(&mut self, register: u16, value: u32, map: &Map) -> Result<u32, Fault> {
+        let values = &mut self.registers[register as usize];
+        let new = values.list[value as usize].relabelled(&mut |ticket| map.apply(ticket));
+        values.intern(new)
+    }
+
+    /// The number of a local state with its tickets replaced.
+    pub(crate) fn relabel_local(&mut self, p: usize, local: u32, map: &Map) -> Result<u32, Fault> {
+        match &self.known(p, local).identity {
+            Identity::At(state) => {
+                let f: Relabel<'_> = &mut |ticket| map.apply(ticket);
+                let state = state.relabel(f);
+                self.intern(p, state)
+            }
+            &Identity::Writing(from, index) => {
+                let from = self.relabel_local(p, from, map)?;
+                Ok(self.intern_writing(p, from, index))
+            }
+        }
+    }
+}
+
+fn values(cell: &RegisterCell) -> Result<Values, Fault> {
+    let mut values =
+        Values { name: cell.name.clone(), list: Vec::new(), labels: Vec::new(), ids: FxHashMap::default() };
+    values.intern(cell.init.copy())?;
+    Ok(values)
+}

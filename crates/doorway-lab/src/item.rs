@@ -1,0 +1,82 @@
+//! Local values without their types: what a process has been answered, carries and keeps.
+
+use std::{
+    any::Any,
+    fmt,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
+
+use doorway_core::{Local, Relabel, Ticket};
+
+trait Stored: Any + Send + Sync {
+    fn any(&self) -> &dyn Any;
+    fn equals(&self, other: &dyn Stored) -> bool;
+    fn hash_into(&self, hasher: &mut dyn Hasher);
+    fn relabelled(&self, f: Relabel<'_>) -> Arc<dyn Stored>;
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+}
+
+impl<T: Local> Stored for T {
+    fn any(&self) -> &dyn Any {
+        self
+    }
+    fn equals(&self, other: &dyn Stored) -> bool {
+        other.any().downcast_ref::<T>() == Some(self)
+    }
+    fn hash_into(&self, mut hasher: &mut dyn Hasher) {
+        self.hash(&mut hasher);
+    }
+    fn relabelled(&self, f: Relabel<'_>) -> Arc<dyn Stored> {
+        Arc::new(self.relabel(f))
+    }
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// Some [`Local`] value. Equality compares the whole value, never a fingerprint.
+#[derive(Clone)]
+pub struct Item(Arc<dyn Stored>);
+
+impl Item {
+    /// Wraps a value.
+    pub fn new<T: Local>(value: T) -> Self {
+        Self(Arc::new(value))
+    }
+
+    /// The value inside, if it has this type. (`self.0.any()` would be the `Arc` itself; hence the explicit deref.)
+    pub fn get<T: Local>(&self) -> Option<T> {
+        (*self.0).any().downcast_ref::<T>().cloned()
+    }
+
+    /// The same value with its tickets replaced.
+    pub fn relabel(&self, f: Relabel<'_>) -> Self {
+        Self((*self.0).relabelled(f))
+    }
+
+    /// Calls `f` with every ticket inside.
+    pub fn tickets(&self, f: &mut dyn FnMut(Ticket)) {
+        let _ = self.relabel(&mut |ticket| {
+            f(ticket);
+            ticket
+        });
+    }
+}
+
+impl PartialEq for Item {
+    fn eq(&self, other: &Self) -> bool {
+        (*self.0).equals(&*other.0)
+    }
+}
+impl Eq for Item {}
+impl Hash for Item {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (*self.0).hash_into(state);
+    }
+}
+impl fmt::Debug for Item {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (*self.0).show(f)
+    }
+}

@@ -1,0 +1,244 @@
+//! One run, step by step: registers that hold values and processes that hold local states. The simulator, the replay of
+//! traces and the tests of the engine all run on it; the checker's counterexamples are replayed on it, uncut, before
+//! they are printed.
+
+use doorway_core::{RegisterKind, layout::Erased};
+use rustc_hash::FxHashMap;
+
+use crate::{
+    replay::{Fault, Kind},
+    subject::{Choice, LocalState, Move, Region, Subject},
+};
+
+/// One step of a run.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// Who moved.
+    pub process: usize,
+    /// The paper's line.
+    pub line: u32,
+    /// What was done.
+    pub kind: Kind,
+    /// Which half of a write this is, on registers that are not atomic.
+    pub half: Option<Half>,
+    /// The register, as an index into the layout's cells.
+    pub register: Option<usize>,
+    /// What was done, in words.
+    pub access: String,
+    /// Where the process was.
+    pub from: Region,
+    /// Where it is now.
+    pub to: Region,
+    /// The process gave up its place with this step.
+    pub abandons: bool,
+    /// A wait that did not succeed: nothing has changed.
+    pub idle: bool,
+}
+
+/// Half a write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Half {
+    /// From here on the register holds anything.
+    Begin,
+    /// From here on it holds what was written.
+    End,
+}
+
+/// A run in progress.
+pub struct Machine<'s> {
+    subject: &'s dyn Subject,
+    values: Vec<Box<dyn Erased>>,
+    locals: Vec<LocalState>,
+    moves: Vec<Vec<Move>>,
+    /// The move whose write is half done, with the region that the process is in meanwhile.
+    writing: Vec<Option<(Move, Region)>>,
+    dense: FxHashMap<usize, usize>,
+    kind: RegisterKind,
+    cut: bool,
+    describe: bool,
+}
+
+impl<'s> Machine<'s> {
+    /// A run that is about to start. With `cut`, processes forget what their loops let them forget.
+    ///
+    /// # Errors
+    /// When the algorithm cannot be run in the lab.
+    pub fn new(subject: &'s dyn Subject, kind: RegisterKind, cut: bool) -> Result<Self, Fault> {
+        let n = subject.size().n;
+        let locals: Vec<LocalState> = (0..n).map(|p| subject.start(p)).collect();
+        let moves =
+            locals.iter().enumerate().map(|(p, local)| subject.moves(p, local, cut)).collect::<Result<_, _>>()?;
+        Ok(Self {
+            subject,
+            values: subject.cells().iter().map(|cell| cell.init.copy()).collect(),
+            locals,
+            moves,
+            writing: vec![None; n],
+            dense: subject.cells().iter().enumerate().map(|(i, cell)| (cell.index, i)).collect(),
+            kind,
+            cut,
+            describe: true,
+        })
+    }
+
+    /// Leaves out the words in [`Event::access`], which take time.
+    #[must_use]
+    pub fn silent(mut self) -> Self {
+        self.describe = false;
+        self
+    }
+
+    /// Where process `p` is.
+    pub fn region(&self, p: usize) -> Region {
+        self.writing[p].map_or_else(|| self.locals[p].region(), |(_, region)| region)
+    }
+
+    /// How many processes are in the critical section.
+    pub fn inside(&self) -> usize {
+        (0..self.locals.len()).filter(|&p| self.region(p) == Region::Critical).count()
+    }
+
+    /// What process `p` may do next.
+    pub fn moves(&self, p: usize) -> &[Move] {
+        &self.moves[p]
+    }
+
+    /// The register that process `p` will touch if it makes this move.
+    pub fn register_of(&self, step: &Move) -> Option<usize> {
+        self.dense.get(&step.access.register).copied()
+    }
+
+    /// What a register holds.
+    pub fn value(&self, register: usize) -> &dyn Erased {
+        &*self.values[register]
+    }
+
+    /// How many processes there are.
+    pub fn processes(&self) -> usize {
+        self.locals.len()
+    }
+
+    /// How many registers there are.
+    pub fn registers(&self) -> usize {
+        self.values.len()
+    }
+
+    pub(crate) fn local(&self, p: usize) -> &LocalState {
+        &self.locals[p]
+    }
+
+    /// Whether a read of this register would overlap a write.
+    pub fn in_flux(&self, register: usize, reader: usize) -> bool {
+        self.writing.iter().enumerate().any(|(q, writing)| {
+            q != reader && writing.is_some_and(|(step, _)| self.register_of(&step) == Some(register))
+        })
+    }
+
+    /// Process `p` makes one step. `garbage` is what a read that overlaps a write returns; elsewhere it is `None`.
+    ///
+    /// # Errors
+    /// When the algorithm cannot be run in the lab, or the process has no such move.
+    pub fn step(&mut self, p: usize, choice: Choice, garbage: Option<&dyn Erased>) -> Result<Event, Fault> {
+        if let Some((step, region)) = self.writing[p] {
+            self.writing[p] = None;
+            return self.make(p, step, region, garbage, Some(Half::End));
+        }
+        let step = self.moves[p].iter().find(|m| m.choice == choice).copied().ok_or(Fault::Impure)?;
+        let from = self.region(p);
+        if step.access.kind != Kind::Write || self.kind == RegisterKind::Atomic {
+            return self.make(p, step, from, garbage, None);
+        }
+        let to = match from {
+            Region::Remainder => Region::Doorway,
+            Region::Critical => Region::Exit,
+            _ if choice == Choice::Abandon => Region::Exit,
+            region => region,
+        };
+        self.writing[p] = Some((step, to));
+        let register = self.register_of(&step);
+        let access = register.map_or(String::new(), |r| format!("{} := … begins", self.subject.cells()[r].name));
+        Ok(Event {
+            process: p,
+            line: step.access.line,
+            kind: Kind::Write,
+            half: Some(Half::Begin),
+            register,
+            access,
+            from,
+            to,
+            abandons: choice == Choice::Abandon,
+            idle: false,
+        })
+    }
+
+    fn make(
+        &mut self,
+        p: usize,
+        step: Move,
+        from: Region,
+        garbage: Option<&dyn Erased>,
+        half: Option<Half>,
+    ) -> Result<Event, Fault> {
+        let register = self.register_of(&step);
+        let value = match garbage {
+            Some(garbage) => Some(garbage),
+            None => register.map(|r| &*self.values[r]),
+        };
+        let stepped = self.subject.step(p, &self.locals[p], step.choice, value, self.cut)?;
+        let idle = step.access.waits && self.cut && stepped.effect.is_none() && stepped.local == self.locals[p];
+        let access = if self.describe {
+            self.describe(&step, register, value, stepped.effect.as_deref(), garbage.is_some(), half)
+        } else {
+            String::new()
+        };
+        if let (Some(r), Some(new)) = (register, stepped.effect) {
+            self.values[r] = new;
+        }
+        if !idle {
+            self.moves[p] = self.subject.moves(p, &stepped.local, self.cut)?;
+            self.locals[p] = stepped.local;
+        }
+        Ok(Event {
+            process: p,
+            line: step.access.line,
+            kind: step.access.kind,
+            half,
+            register,
+            access,
+            from,
+            to: self.locals[p].region(),
+            abandons: step.choice == Choice::Abandon,
+            idle,
+        })
+    }
+
+    fn describe(
+        &self,
+        step: &Move,
+        register: Option<usize>,
+        value: Option<&dyn Erased>,
+        effect: Option<&dyn Erased>,
+        garbage: bool,
+        half: Option<Half>,
+    ) -> String {
+        let name = register.map_or("", |r| self.subject.cells()[r].name.as_str());
+        let held = value.map_or(String::new(), Erased::text);
+        let effect = effect.map_or(String::new(), Erased::text);
+        let text = match (step.access.kind, half) {
+            (Kind::Choose(_), _) => match step.choice {
+                Choice::Outcome(outcome) => format!("chooses {outcome}"),
+                _ => "chooses".into(),
+            },
+            (Kind::Read, _) if garbage => format!("{name} = {held} (overlaps a write)"),
+            (Kind::Read, _) => format!("{name} = {held}"),
+            (Kind::Write, Some(Half::End)) => format!("{name} := {effect} ends"),
+            (Kind::Write, _) => format!("{name} := {effect}"),
+            (Kind::Update, _) if held == effect => format!("{name} = {held}, unchanged"),
+            (Kind::Update, _) => format!("{name} := {effect}, was {held}"),
+        };
+        match step.choice {
+            Choice::Abandon => format!("gives up: {text}"),
+            _ => text,
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! An algorithm as the lab sees it: processes with local states, and what each may do next.
+
+use doorway_core::{
+    Algorithm, Claims, Exclusion, Home, Layout, Relabel, Request, Size, Ticket, Unfit,
+    layout::{Cell, Erased},
+};
+
+use crate::{
+    item::Item,
+    replay::{Access, Entry, Fault, Input, Kind, Replay},
+};
+
+/// Which section a process is in.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Section {
+    Remainder,
+    Doorway,
+    Waiting,
+    Exit,
+    Abandon,
+}
+
+/// Where a process is, for properties.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum Region {
+    /// Not asking for anything: before the first access of a passage.
+    Remainder,
+    /// In its doorway.
+    Doorway,
+    /// Through its doorway, not yet in.
+    Waiting,
+    /// From the last access of waiting to the first of exit.
+    Critical,
+    /// Leaving, or abandoning its place.
+    Exit,
+}
+
+impl Region {
+    /// In its doorway or waiting.
+    pub fn is_entry(self) -> bool {
+        matches!(self, Self::Doorway | Self::Waiting)
+    }
+}
+
+/// All that a process is: its section, what it holds from before, and what it has been answered since.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct LocalState {
+    pub(crate) section: Section,
+    /// No access has been made in this section. Matters in the exit section alone: until then the process is in the
+    /// critical section.
+    pub(crate) fresh: bool,
+    /// The `Keep` in the remainder, request and `Keep` in the doorway, the `Pass` afterwards.
+    held: Item,
+    log: Vec<Entry>,
+}
+
+impl LocalState {
+    /// Where the process is.
+    pub fn region(&self) -> Region {
+        match self.section {
+            Section::Remainder => Region::Remainder,
+            Section::Doorway => Region::Doorway,
+            Section::Waiting => Region::Waiting,
+            Section::Exit if self.fresh => Region::Critical,
+            Section::Exit | Section::Abandon => Region::Exit,
+        }
+    }
+
+    /// The same state with its tickets replaced.
+    pub(crate) fn relabel(&self, f: Relabel<'_>) -> Self {
+        Self {
+            section: self.section,
+            fresh: self.fresh,
+            held: self.held.relabel(f),
+            log: self.log.iter().map(|entry| entry.relabel(f)).collect(),
+        }
+    }
+
+    /// Calls `f` with every ticket inside.
+    pub(crate) fn tickets(&self, f: &mut dyn FnMut(Ticket)) {
+        let _ = self.relabel(&mut |ticket| {
+            f(ticket);
+            ticket
+        });
+    }
+}
+
+/// What a process chooses when it moves.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Choice {
+    /// Nothing: it makes its next access.
+    Go,
+    /// It leaves the remainder and asks for this.
+    Request(u32),
+    /// It gives up its wait.
+    Abandon,
+    /// A choice of its own falls on this.
+    Outcome(u32),
+}
+
+/// One thing that a process may do next.
+#[derive(Clone, Copy, Debug)]
+pub struct Move {
+    /// What it chooses.
+    pub choice: Choice,
+    /// The access that it then makes.
+    pub access: Access,
+}
+
+/// What came of a step.
+pub struct Stepped {
+    /// What the register holds now, if it was written.
+    pub effect: Option<Box<dyn Erased>>,
+    /// Where the process is now.
+    pub local: LocalState,
+}
+
+/// An instance of an algorithm, ready to be run step by step.
+pub trait Subject: Send + Sync {
+    /// Its name.
+    fn name(&self) -> &'static str;
+    /// What is claimed of it.
+    fn claims(&self) -> Claims;
+    /// Its size.
+    fn size(&self) -> Size;
+    /// The mutant that it is, if it is one.
+    fn mutant(&self) -> Option<&'static str>;
+    /// Its registers.
+    fn cells(&self) -> &[Cell];
+    /// Where process `p` starts.
+    fn start(&self, p: usize) -> LocalState;
+    /// What process `p` may do next.
+    ///
+    /// # Errors
+    /// When the algorithm cannot be run in the lab.
+    fn moves(&self, p: usize, local: &LocalState, cut: bool) -> Result<Vec<Move>, Fault>;
+    /// Makes one move, the register holding `value`.
+    ///
+    /// # Errors
+    /// When the algorithm cannot be run in the lab.
+    fn step(
+        &self,
+        p: usize,
+        local: &LocalState,
+        choice: Choice,
+        value: Option<&dyn Erased>,
+        cut: bool,
+    ) -> Result<Stepped, Fault>;
+}
+
+/// What the lab asks of an algorithm's code: that it runs on the replay memory, whatever that memory's lifetime.
+struct Run<A> {
+    algorithm: A,
+    layout: Layout,
+    size: Size,
+    mutant: Option<&'static str>,
+    abandons: bool,
+}
+
+impl<A, Q, P, K> Run<A>
+where
+    A: for<'a> Exclusion<Replay<'a>, Request = Q, Pass = P, Keep = K> + Send + Sync,
+    Q: Request,
+    P: doorway_core::Local,
+    K: doorway_core::Local,
+{
+    /// Runs `p` from where it is to its next access without an answer, or to the remainder. The state that it stopped
+    /// in has no request in the remainder, so `moves` asks for each.
+    fn drive(&self, p: usize, m: &mut Replay<'_>, local: &LocalState) -> Result<LocalState, Fault> {
+        let mut section = local.section;
+        let mut held = local.held.clone();
+        let mut taken = m.input.is_none();
+        let mut fresh = local.fresh;
+        loop {
+            let run = self.section(p, m, section, &held);
+            if let Some(fault) = m.fault.take() {
+                return Err(fault);
+            }
+            if !taken && m.input.is_none() {
+                taken = true;
+                fresh = false;
+            }
+            let Some(next) = run? else {
+                return Ok(LocalState { section, fresh, held, log: std::mem::take(&mut m.log) });
+            };
+            m.finish_section();
+            if let Some(fault) = m.fault.take() {
+                return Err(fault);
+            }
+            held = next;
+            section = match section {
+                Section::Remainder => unreachable!("the remainder makes no access"),
+                Section::Doorway => Section::Waiting,
+                Section::Waiting => Section::Exit,
+                Section::Exit if fresh => return Err(Fault::IdleSection("exit section")),
+                Section::Exit | Section::Abandon => Section::Remainder,
+            };
+            fresh = true;
+            if section == Section::Remainder {
+                return if taken {
+                    Ok(LocalState { section, fresh, held, log: Vec::new() })
+                } else {
+                    Err(Fault::IdleSection("passage"))
+                };
+            }
+        }
+    }
+
+    /// Runs one section; `None` if it stopped at an access.
+    fn section(&self, p: usize, m: &mut Replay<'_>, section: Section, held: &Item) -> Result<Option<Item>, Fault> {
+        let done = match section {
+            Section::Remainder => unreachable!("the remainder has no code"),
+            Section::Doorway => {
+                let (request, keep) = held.get::<(Q, K)>().ok_or(Fault::Impure)?;
+                self.algorithm.doorway(m, p, request, keep).map(Item::new)
+            }
+            Section::Waiting => {
+                let pass = held.get::<P>().ok_or(Fault::Impure)?;
+                self.algorithm.waiting(m, p, pass).map(Item::new)
+            }
+            Section::Exit => {
+                let pass = held.get::<P>().ok_or(Fault::Impure)?;
+                self.algorithm.exit(m, p, pass).map(Item::new)
+            }
+            Section::Abandon => {
+                let pass = held.get::<P>().ok_or(Fault::Impure)?;
+                self.algorithm.abandon(m, p, pass).ok_or(Fault::Impure)?.map(Item::new)
+            }
+        };
+        Ok(done.ok())
+    }
+
+    /// The state from which the choice makes its access.
+    fn chosen(&self, local: &LocalState, choice: Choice) -> Result<LocalState, Fault> {
+        Ok(match choice {
+            Choice::Go | Choice::Outcome(_) => local.clone(),
+            Choice::Request(r) => {
+                let request = Q::all(self.size).into_iter().nth(r as usize).ok_or(Fault::Impure)?;
+                let keep = local.held.get::<K>().ok_or(Fault::Impure)?;
+                let held = Item::new((request, keep));
+                LocalState { section: Section::Doorway, fresh: true, held, log: Vec::new() }
+            }
+            Choice::Abandon => {
+                LocalState { section: Section::Abandon, fresh: true, held: local.held.clone(), log: Vec::new() }
+            }
+        })
+    }
+}
+
+impl<A, Q, P, K> Subject for Run<A>
+where
+    A: for<'a> Exclusion<Replay<'a>, Request = Q, Pass = P, Keep = K> + Send + Sync,
+    Q: Request,
+    P: doorway_core::Local,
+    K: doorway_core::Local,
+{
+    fn name(&self) -> &'static str {
+        A::NAME
+    }
+    fn claims(&self) -> Claims {
+        A::CLAIMS
+    }
+    fn size(&self) -> Size {
+        self.size
+    }
+    fn mutant(&self) -> Option<&'static str> {
+        self.mutant
+    }
+    fn cells(&self) -> &[Cell] {
+        self.layout.cells()
+    }
+
+    fn start(&self, p: usize) -> LocalState {
+        let held = Item::new(self.algorithm.keep(p));
+        LocalState { section: Section::Remainder, fresh: true, held, log: Vec::new() }
+    }
+
+    fn moves(&self, p: usize, local: &LocalState, cut: bool) -> Result<Vec<Move>, Fault> {
+        let mut moves = Vec::new();
+        let ask = |choice| -> Result<Option<Access>, Fault> {
+            let from = self.chosen(local, choice)?;
+            let mut m = Replay::new(&from.log, None, cut, self.mutant);
+            self.drive(p, &mut m, &from)?;
+            Ok(m.pending)
+        };
+        if local.section == Section::Remainder {
+            for r in 0..Q::all(self.size).len() as u32 {
+                let access = ask(Choice::Request(r))?.ok_or(Fault::IdleSection("passage"))?;
+                moves.push(Move { choice: Choice::Request(r), access });
+            }
+            return Ok(moves);
+        }
+        let access = ask(Choice::Go)?.ok_or(Fault::Impure)?;
+        match access.kind {
+            Kind::Choose(outcomes) => {
+                moves.extend((0..outcomes).map(|o| Move { choice: Choice::Outcome(o), access }));
+            }
+            _ => moves.push(Move { choice: Choice::Go, access }),
+        }
+        if self.abandons && access.waits && local.section == Section::Waiting {
+            let access = ask(Choice::Abandon)?.ok_or(Fault::IdleSection("abandon section"))?;
+            moves.push(Move { choice: Choice::Abandon, access });
+        }
+        Ok(moves)
+    }
+
+    fn step(
+        &self,
+        p: usize,
+        local: &LocalState,
+        choice: Choice,
+        value: Option<&dyn Erased>,
+        cut: bool,
+    ) -> Result<Stepped, Fault> {
+        let from = self.chosen(local, choice)?;
+        let input = match choice {
+            Choice::Outcome(outcome) => Input::Outcome(outcome),
+            _ => Input::Value(value.ok_or(Fault::Impure)?),
+        };
+        let mut m = Replay::new(&from.log, Some(input), cut, self.mutant);
+        let local = self.drive(p, &mut m, &from)?;
+        if m.input.is_some() {
+            return Err(Fault::IdleSection("passage"));
+        }
+        Ok(Stepped { effect: m.effect.take(), local })
+    }
+}
+
+/// An algorithm of the registry.
+#[derive(Clone, Copy)]
+pub struct Entrant {
+    /// Its name.
+    pub name: &'static str,
+    /// What is claimed of it.
+    pub claims: Claims,
+    build: fn(Size, Option<&'static str>, bool) -> Result<Box<dyn Subject>, Unfit>,
+}
+
+impl Entrant {
+    /// Every algorithm there is.
+    pub fn all() -> &'static [Self] {
+        macro_rules! entrants {
+            ($($algorithm:ty),* $(,)?) => {
+                const { &[$(Entrant {
+                    name: <$algorithm as Algorithm>::NAME,
+                    claims: <$algorithm as Algorithm>::CLAIMS,
+                    build: build::<$algorithm, _, _, _>,
+                }),*] }
+            };
+        }
+        doorway_core::for_each_algorithm!(entrants)
+    }
+
+    /// The algorithm of that name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        Self::all().iter().find(|entrant| entrant.name == name)
+    }
+
+    /// An instance to run in the lab. With `abandons`, processes may give up their waits.
+    ///
+    /// # Errors
+    /// When the algorithm does not serve that size.
+    pub fn build(&self, size: Size, mutant: Option<&'static str>, abandons: bool) -> Result<Box<dyn Subject>, Unfit> {
+        (self.build)(size, mutant, abandons)
+    }
+}
+
+fn build<A, Q, P, K>(size: Size, mutant: Option<&'static str>, abandons: bool) -> Result<Box<dyn Subject>, Unfit>
+where
+    A: for<'a> Exclusion<Replay<'a>, Request = Q, Pass = P, Keep = K> + Send + Sync + 'static,
+    Q: Request,
+    P: doorway_core::Local,
+    K: doorway_core::Local,
+{
+    let (algorithm, layout) = Layout::build(size.n, mutant, |layout| A::new(layout, size))?;
+    Ok(Box::new(Run { algorithm, layout, size, mutant, abandons }))
+}
+
+/// Whether an access costs nothing in the DSM model: its register is in the process's own memory.
+pub(crate) fn is_local(home: Home, p: usize) -> bool {
+    home == Home::Process(p)
+}

@@ -1,0 +1,308 @@
+//! Traces: a schedule that shows something, as a file that can be replayed.
+
+use doorway_core::{Property, RegisterKind, Size, layout::Erased};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    machine::{Event, Half, Machine},
+    monitor::Monitor,
+    replay::Fault,
+    subject::{Choice, Entrant, Region, Subject},
+};
+
+const FORMAT: &str = "doorway-trace";
+const VERSION: u32 = 1;
+
+/// A schedule, with what happened.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Trace {
+    format: String,
+    version: u32,
+    /// The algorithm.
+    pub algorithm: String,
+    /// Processes.
+    pub n: usize,
+    /// Slots.
+    pub k: usize,
+    /// Sessions.
+    pub sessions: usize,
+    /// The mutant, if it is one.
+    pub mutant: Option<String>,
+    /// What kind of registers: safe, regular or atomic.
+    pub registers: String,
+    /// What it shows the violation of, if anything.
+    pub property: Option<String>,
+    /// What it shows, in words.
+    pub shows: String,
+    /// The processes that have crashed when the loop begins.
+    pub crashed: Vec<usize>,
+    /// The step from which the rest is repeated for ever.
+    pub loop_from: Option<usize>,
+    /// The steps.
+    pub steps: Vec<TraceStep>,
+}
+
+/// One step of a trace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceStep {
+    /// Who moves.
+    pub process: usize,
+    /// The paper's line.
+    pub line: u32,
+    /// What is done.
+    pub access: String,
+    /// What the process chooses, if it has a choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choice: Option<String>,
+    /// The word that a read which overlaps a write returns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub garbage: Option<u64>,
+    /// Where the process is afterwards.
+    #[serde(default)]
+    pub region: String,
+}
+
+/// What one process does at its turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Turn {
+    /// Who moves.
+    pub process: usize,
+    /// What it chooses.
+    pub choice: Choice,
+    /// The word that a read which overlaps a write returns.
+    pub garbage: Option<u64>,
+}
+
+/// A trace cannot be read or replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// Not JSON, or not a trace.
+    #[error("not a doorway trace: {0}; make one with `doorway lab check ALG --trace FILE`")]
+    Foreign(String),
+    /// Made by a later version.
+    #[error("the trace has version {0}, this doorway reads version {VERSION}; replay it with the doorway that made it")]
+    Version(u32),
+    /// It names something that does not exist here.
+    #[error("the trace names {0}, which this doorway does not know; see `doorway lab list`")]
+    Unknown(String),
+    /// The algorithm does not serve the trace's size.
+    #[error("the trace does not fit: {0}")]
+    Unfit(#[from] doorway_core::Unfit),
+    /// Replaying it gave something else.
+    #[error("step {step} of the trace does not replay: it says {expected:?}, the algorithm does {actual:?}")]
+    Diverged {
+        /// Which step, from 1.
+        step: usize,
+        /// What the trace says.
+        expected: String,
+        /// What happens.
+        actual: String,
+    },
+    /// The algorithm cannot be run in the lab.
+    #[error("{0}")]
+    Fault(Fault),
+}
+
+/// What a replay showed.
+pub struct Replayed {
+    /// Every step.
+    pub events: Vec<Event>,
+    /// What each step violated.
+    pub violations: Vec<(usize, Property)>,
+    /// What the registers hold at the end, by name.
+    pub registers: Vec<(String, String)>,
+    /// Who is where at the end.
+    pub regions: Vec<Region>,
+}
+
+impl Trace {
+    /// An empty trace of this subject.
+    pub(crate) fn of(subject: &dyn Subject, registers: RegisterKind) -> Self {
+        let size = subject.size();
+        Self {
+            format: FORMAT.into(),
+            version: VERSION,
+            algorithm: subject.name().into(),
+            n: size.n,
+            k: size.k,
+            sessions: size.sessions,
+            mutant: subject.mutant().map(str::to_owned),
+            registers: registers.name().into(),
+            property: None,
+            shows: String::new(),
+            crashed: Vec::new(),
+            loop_from: None,
+            steps: Vec::new(),
+        }
+    }
+
+    /// Reads a trace.
+    ///
+    /// # Errors
+    /// If it is not one, or one of another version.
+    pub fn parse(text: &str) -> Result<Self, TraceError> {
+        let value: serde_json::Value =
+            serde_json::from_str(text).map_err(|error| TraceError::Foreign(error.to_string()))?;
+        if value.get("format").and_then(|f| f.as_str()) != Some(FORMAT) {
+            return Err(TraceError::Foreign(format!("it has no \"format\": \"{FORMAT}\"")));
+        }
+        let version = value.get("version").and_then(serde_json::Value::as_u64).unwrap_or(0) as u32;
+        if version != VERSION {
+            return Err(TraceError::Version(version));
+        }
+        serde_json::from_value(value).map_err(|error| TraceError::Foreign(error.to_string()))
+    }
+
+    /// The trace as text.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("a trace is plain data");
+        text.push('\n');
+        text
+    }
+
+    /// The algorithm that the trace is about.
+    ///
+    /// # Errors
+    /// If there is none of that name, or not of that size.
+    pub fn subject(&self) -> Result<Box<dyn Subject>, TraceError> {
+        let entrant = Entrant::named(&self.algorithm)
+            .ok_or_else(|| TraceError::Unknown(format!("the algorithm {:?}", self.algorithm)))?;
+        let mutant = match &self.mutant {
+            None => None,
+            Some(name) => Some(
+                entrant
+                    .claims
+                    .mutants
+                    .iter()
+                    .find(|mutant| mutant.name == name)
+                    .ok_or_else(|| TraceError::Unknown(format!("the mutant {name:?} of {}", self.algorithm)))?
+                    .name,
+            ),
+        };
+        if self.n > 4096 {
+            return Err(TraceError::Foreign(format!("it claims {} processes", self.n)));
+        }
+        let size = Size { n: self.n, k: self.k, sessions: self.sessions };
+        // Whoever abandons its place in the trace must be able to.
+        let abandons = self.steps.iter().any(|step| step.choice.as_deref() == Some("abandon"));
+        Ok(entrant.build(size, mutant, abandons)?)
+    }
+
+    /// Runs the trace again, without forgetting anything, and compares every step.
+    ///
+    /// # Errors
+    /// If the algorithm does something else.
+    pub fn replay(&self) -> Result<Replayed, TraceError> {
+        let subject = self.subject()?;
+        let registers = self
+            .registers
+            .parse::<RegisterKind>()
+            .map_err(|()| TraceError::Unknown(format!("{:?} registers", self.registers)))?;
+        let mut run = Run::new(&*subject, registers, false).map_err(TraceError::Fault)?;
+        let mut replayed =
+            Replayed { events: Vec::new(), violations: Vec::new(), registers: Vec::new(), regions: Vec::new() };
+        for (i, step) in self.steps.iter().enumerate() {
+            let diverged = |actual: String| TraceError::Diverged { step: i + 1, expected: step.access.clone(), actual };
+            let choice = parse_choice(step.choice.as_deref())
+                .ok_or_else(|| TraceError::Unknown(format!("the choice {:?}", step.choice)))?;
+            let turn = Turn { process: step.process, choice, garbage: step.garbage };
+            let (event, violated) = match run.take(turn) {
+                Ok(done) => done,
+                Err(Fault::Impure) => return Err(diverged("no such move".into())),
+                Err(fault) => return Err(TraceError::Fault(fault)),
+            };
+            if (&event.access, event.line) != (&step.access, step.line) {
+                return Err(diverged(event.access));
+            }
+            replayed.violations.extend(violated.into_iter().map(|property| (i, property)));
+            replayed.events.push(event);
+        }
+        let machine = &run.machine;
+        replayed.registers =
+            subject.cells().iter().enumerate().map(|(r, cell)| (cell.name.clone(), machine.value(r).text())).collect();
+        replayed.regions = (0..self.n).map(|p| machine.region(p)).collect();
+        Ok(replayed)
+    }
+}
+
+/// A machine with a monitor.
+pub(crate) struct Run<'s> {
+    pub(crate) machine: Machine<'s>,
+    monitor: Monitor,
+    subject: &'s dyn Subject,
+}
+
+impl<'s> Run<'s> {
+    pub(crate) fn new(subject: &'s dyn Subject, registers: RegisterKind, cut: bool) -> Result<Self, Fault> {
+        let size = subject.size();
+        let bound = subject.claims().bound.map(|bound| bound(size));
+        Ok(Self {
+            machine: Machine::new(subject, registers, cut)?,
+            monitor: Monitor::new(size.n, size.k, bound),
+            subject,
+        })
+    }
+
+    /// Takes one turn. To go on from a place where something has to be chosen is to choose the first.
+    pub(crate) fn take(&mut self, turn: Turn) -> Result<(Event, Vec<Property>), Fault> {
+        if turn.process >= self.subject.size().n {
+            return Err(Fault::Impure);
+        }
+        let moves = self.machine.moves(turn.process);
+        let choice = match turn.choice {
+            Choice::Go if moves.iter().all(|m| m.choice != Choice::Go) => moves[0].choice,
+            choice => choice,
+        };
+        let garbage = match turn.garbage {
+            None => None,
+            Some(word) => Some(self.garbage(turn.process, choice, word).ok_or(Fault::Impure)?),
+        };
+        let event = self.machine.step(turn.process, choice, garbage.as_deref())?;
+        let value = event.register.map(|r| self.machine.value(r));
+        let violated = self.monitor.observe(&event, value);
+        Ok((event, violated))
+    }
+
+    /// The value of the register's type that a word stands for.
+    fn garbage(&self, p: usize, choice: Choice, word: u64) -> Option<Box<dyn Erased>> {
+        let step = self.machine.moves(p).iter().find(|m| m.choice == choice)?;
+        let held = self.machine.value(self.machine.register_of(step)?);
+        held.domain(&[doorway_core::Ticket::from_label(word)]).into_iter().find(|value| value.word() == word)
+    }
+}
+
+impl TraceStep {
+    pub(crate) fn new(event: &Event, turn: Turn) -> Self {
+        let choice = match turn.choice {
+            Choice::Go | Choice::Request(0) => None,
+            _ if event.half == Some(Half::End) => None,
+            Choice::Request(r) => Some(format!("request {r}")),
+            Choice::Abandon => Some("abandon".into()),
+            Choice::Outcome(o) => Some(format!("outcome {o}")),
+        };
+        Self {
+            process: event.process,
+            line: event.line,
+            access: event.access.clone(),
+            choice,
+            garbage: turn.garbage,
+            region: format!("{:?}", event.to).to_lowercase(),
+        }
+    }
+}
+
+fn parse_choice(text: Option<&str>) -> Option<Choice> {
+    match text {
+        None => Some(Choice::Go),
+        Some("abandon") => Some(Choice::Abandon),
+        Some(text) => {
+            let (word, number) = text.split_once(' ')?;
+            let number = number.parse().ok()?;
+            match word {
+                "request" => Some(Choice::Request(number)),
+                "outcome" => Some(Choice::Outcome(number)),
+                _ => None,
+            }
+        }
+    }
+}
