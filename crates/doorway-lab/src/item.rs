@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use doorway_core::{Local, Relabel, Ticket};
+use doorway_core::{Local, Relabel};
 
 trait Stored: Any + Send + Sync {
     fn any(&self) -> &dyn Any;
@@ -53,14 +53,6 @@ impl Item {
     /// The same value with its tickets replaced.
     pub fn relabel(&self, f: Relabel<'_>) -> Self {
         Self((*self.0).relabelled(f))
-    }
-
-    /// Calls `f` with every ticket inside.
-    pub fn tickets(&self, f: &mut dyn FnMut(Ticket)) {
-        let _ = self.relabel(&mut |ticket| {
-            f(ticket);
-            ticket
-        });
     }
 }
 

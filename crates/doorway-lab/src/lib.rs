@@ -1,6 +1,7 @@
 //! Doorway's judge: runs the algorithms of `doorway-core` on other memories.
 //!
 //! - [`check`](check()) explores every interleaving and decides properties, with counterexamples that can be replayed;
+//! - [`simulate`](simulate::simulate) makes long runs under a scheduler and counts remote memory references;
 //! - [`machine`] runs one schedule, step by step;
 //! - [`trace`] keeps schedules in files.
 //!
@@ -10,13 +11,18 @@
 #![forbid(unsafe_code)]
 
 mod check;
+pub mod cost;
 mod item;
 pub mod machine;
 pub mod monitor;
+mod random;
 mod replay;
+pub mod schedule;
+pub mod simulate;
 mod subject;
 pub mod trace;
 
 pub use check::{Options, Progress, Report, Verdict, check};
+pub use random::Random;
 pub use replay::{Access, Fault, Kind, Replay, Stop};
 pub use subject::{Choice, Entrant, LocalState, Move, Region, Stepped, Subject};

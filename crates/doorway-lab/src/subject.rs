@@ -1,7 +1,7 @@
 //! An algorithm as the lab sees it: processes with local states, and what each may do next.
 
 use doorway_core::{
-    Algorithm, Claims, Exclusion, Home, Layout, Relabel, Request, Size, Ticket, Unfit,
+    Algorithm, Claims, Exclusion, Layout, Relabel, Request, Size, Ticket, Unfit,
     layout::{Cell, Erased},
 };
 
@@ -375,9 +375,4 @@ where
 {
     let (algorithm, layout) = Layout::build(size.n, mutant, |layout| A::new(layout, size))?;
     Ok(Box::new(Run { algorithm, layout, size, mutant, abandons }))
-}
-
-/// Whether an access costs nothing in the DSM model: its register is in the process's own memory.
-pub(crate) fn is_local(home: Home, p: usize) -> bool {
-    home == Home::Process(p)
 }

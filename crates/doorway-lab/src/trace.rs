@@ -267,7 +267,7 @@ impl<'s> Run<'s> {
     fn garbage(&self, p: usize, choice: Choice, word: u64) -> Option<Box<dyn Erased>> {
         let step = self.machine.moves(p).iter().find(|m| m.choice == choice)?;
         let held = self.machine.value(self.machine.register_of(step)?);
-        held.domain(&[doorway_core::Ticket::from_label(word)]).into_iter().find(|value| value.word() == word)
+        held.domain(&[doorway_core::Ticket::from_label(word)])?.into_iter().find(|value| value.word() == word)
     }
 }
 

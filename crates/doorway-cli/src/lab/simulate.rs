@@ -1,7 +1,125 @@
 //! `doorway lab simulate`.
-use crate::{args::Simulate, error::Failure};
-use std::process::ExitCode;
+
+use std::{fs, io::Write, path::PathBuf, process::ExitCode};
+
+use doorway_lab::{
+    Subject,
+    cost::Cost,
+    schedule::{SECTION_4, ScheduleError},
+    simulate::{Outcome, SimulateError, Simulation, scheduler, simulate},
+};
+use serde_json::json;
+
+use crate::{
+    args::Simulate,
+    error::Failure,
+    table::{columns, grouped},
+};
+
+impl From<ScheduleError> for Failure {
+    fn from(error: ScheduleError) -> Self {
+        Self::Usage(error.to_string())
+    }
+}
+
+/// Runs the command.
 pub(crate) fn run(args: &Simulate) -> Result<ExitCode, Failure> {
-    let _ = args;
-    Ok(ExitCode::SUCCESS)
+    let (_, subject) = super::instance(&args.instance)?;
+    if args.passages == 0 {
+        return Err(Failure::Usage("--passages 0: nothing would happen; try --passages 1".into()));
+    }
+    if args.crashes >= subject.size().n {
+        return Err(Failure::Usage(format!(
+            "--crashes {} with -n {}: somebody has to be left",
+            args.crashes,
+            subject.size().n
+        )));
+    }
+    let mut scheduler = scheduler(&args.scheduler, &*subject, args.seed, |file| {
+        let path = PathBuf::from(file);
+        fs::read_to_string(&path).map_err(|error| Failure::File { verb: "read", path, error })
+    })?;
+    let how = Simulation { passages: args.passages, seed: args.seed, crashes: args.crashes, max_steps: args.max_steps };
+    let outcome = simulate(&*subject, &how, &mut *scheduler).map_err(|error| match error {
+        SimulateError::Schedule(error) => error.into(),
+        SimulateError::Fault(fault) => Failure::Fault(fault),
+    })?;
+    let text = if args.json { as_json(&*subject, args, &outcome) } else { as_text(&*subject, args, &outcome) };
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(ExitCode::from(u8::from(outcome.violations > 0)))
+}
+
+/// How often the last process was blocked, in the schedule that is about that.
+fn blocked(subject: &dyn Subject, args: &Simulate, outcome: &Outcome) -> Option<u64> {
+    (args.scheduler == SECTION_4).then(|| outcome.lines[subject.size().n - 1].get(&4).copied().unwrap_or(0))
+}
+
+fn as_json(subject: &dyn Subject, args: &Simulate, outcome: &Outcome) -> String {
+    let size = subject.size();
+    let cost = |cost: &Cost| json!({ "mean": cost.mean(), "max": cost.max });
+    let mut object = json!({
+        "algorithm": subject.name(),
+        "mutant": subject.mutant(),
+        "n": size.n,
+        "k": size.k,
+        "sessions": size.sessions,
+        "scheduler": args.scheduler,
+        "seed": args.seed,
+        "passages": outcome.meter.cc.passages,
+        "steps": outcome.steps,
+        "violations": outcome.violations,
+        "violated": outcome.violated,
+        "rmr": { "cc": cost(&outcome.meter.cc), "dsm": cost(&outcome.meter.dsm) },
+        "crashed": outcome.crashed,
+        "stuck": outcome.stuck,
+        "cut_off": outcome.cut_off,
+    });
+    if let Some(blocked) = blocked(subject, args, outcome) {
+        object["blocked"] = json!(blocked);
+    }
+    format!("{object:#}\n")
+}
+
+fn as_text(subject: &dyn Subject, args: &Simulate, outcome: &Outcome) -> String {
+    let size = subject.size();
+    let mutant = subject.mutant().map_or(String::new(), |name| format!(", mutant {name}"));
+    let mut text = format!(
+        "{}{mutant}: n = {}, k = {}, scheduler {}, seed {}\n  {} passages in {} steps\n\n",
+        subject.name(),
+        size.n,
+        size.k,
+        args.scheduler,
+        args.seed,
+        grouped(outcome.meter.cc.passages),
+        grouped(outcome.steps)
+    );
+    let row = |name: &str, cost: &Cost, claim: &str| {
+        vec![name.into(), format!("{:.2}", cost.mean()), cost.max.to_string(), claim.into()]
+    };
+    let claims = subject.claims();
+    text.push_str(&columns(&[
+        ["RMR per passage", "mean", "max", "the paper"].map(String::from).to_vec(),
+        row("CC", &outcome.meter.cc, claims.rmr.cc),
+        row("DSM", &outcome.meter.dsm, claims.rmr.dsm),
+    ]));
+    if let Some(blocked) = blocked(subject, args, outcome) {
+        text.push_str(&format!("\nProcess {} was blocked {blocked} times in one passage.\n", size.n - 1));
+    }
+    if !outcome.crashed.is_empty() {
+        text.push_str(&format!("\nCrashed: {:?}.\n", outcome.crashed));
+    }
+    if outcome.stuck {
+        text.push_str("\nThe others wait for ever.\n");
+    }
+    if outcome.cut_off {
+        text.push_str(&format!("\nCut off after {} steps; see --max-steps.\n", grouped(args.max_steps)));
+    }
+    match outcome.violations {
+        0 => text.push_str("\nNo violation was seen.\n"),
+        times => {
+            let names = outcome.violated.iter().copied().collect::<Vec<_>>().join(", ");
+            text.push_str(&format!("\n{times} VIOLATIONS of {names}.\n"));
+        }
+    }
+    text
 }

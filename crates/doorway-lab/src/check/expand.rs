@@ -288,6 +288,7 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
     /// Calls `emit` with every step from `key`.
     #[inline(always)]
     pub(crate) fn expand(&mut self, key: &Key<W>, mut emit: impl FnMut(Step<W>)) -> Result<(), Interrupt> {
+        let labels = if self.rules.relabel { self.labels(key) } else { Labels::default() };
         for p in 0..self.plan.locals.len() {
             let local = self.plan.locals[p].get(key);
             let from = self.local(p, local);
@@ -314,7 +315,7 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
                     key: next,
                 };
                 if self.rules.relabel {
-                    self.emit_relabelled(key, made, &mut emit)?;
+                    self.relabel_step(labels, made, &mut emit)?;
                 } else {
                     self.finish(made, &mut emit);
                 }
@@ -470,7 +471,9 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
         let first = self.local(p, local).first;
         let made = Step { p, index: index - first, garbage, events: cell.events(), overtaken: 0, key: next };
         if self.rules.relabel {
-            self.emit_relabelled(key, made, emit)
+            // The position has said already how wide the gaps around a new ticket are.
+            let labels = self.labels(&made.key);
+            self.narrow(made, labels, 0, 0, emit)
         } else {
             self.finish(made, emit);
             Ok(())
@@ -520,27 +523,32 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
             .clone()
     }
 
-    /// Brings a step's state into its one form, for every width that a wide gap may be left with.
-    fn emit_relabelled(
-        &mut self,
-        before: &Key<W>,
-        step: Step<W>,
-        emit: &mut impl FnMut(Step<W>),
-    ) -> Result<(), Interrupt> {
-        let (was, is) = (self.labels(before), self.labels(&step.key));
-        if is.0 == u128::MAX {
-            return Err(Interrupt::Fault(Fault::TicketRange));
-        }
+    /// Brings a step's state into its one form, for every width that a wide gap may be left with. The state before it
+    /// was in that form, with the labels `was`.
+    fn relabel_step(&mut self, was: Labels, step: Step<W>, emit: &mut impl FnMut(Step<W>)) -> Result<(), Interrupt> {
+        let is = self.labels(&step.key);
         if was == is {
             self.finish(step, emit);
             return Ok(());
         }
         let (split, most) = slack(was, is);
-        for extra in 0..=most {
-            let (id, map) = self.map(is, split, extra, true);
-            let key = self.rename(&step.key, id, &map)?;
-            self.finish(Step { key, ..step }, emit);
+        (0..=most).try_for_each(|extra| self.narrow(step, is, split, extra, emit))
+    }
+
+    fn narrow(
+        &mut self,
+        step: Step<W>,
+        labels: Labels,
+        split: u32,
+        extra: u32,
+        emit: &mut impl FnMut(Step<W>),
+    ) -> Result<(), Interrupt> {
+        if labels.0 == u128::MAX {
+            return Err(Interrupt::Fault(Fault::TicketRange));
         }
+        let (id, map) = self.map(labels, split, extra, true);
+        let key = self.rename(&step.key, id, &map)?;
+        self.finish(Step { key, ..step }, emit);
         Ok(())
     }
 

@@ -68,7 +68,6 @@ pub(crate) struct KnownMove {
     pub(crate) register: Option<u16>,
     pub(crate) effect: Effect,
     pub(crate) choice: Choice,
-    pub(crate) line: u32,
 }
 
 /// One local state of one process.
@@ -144,8 +143,7 @@ impl<'s> Space<'s> {
                 Kind::Write | Kind::Update => Effect::Change,
                 Kind::Choose(_) => Effect::Choose,
             };
-            let line = step.access.line;
-            moves.push(KnownMove { register, effect, choice: step.choice, line });
+            moves.push(KnownMove { register, effect, choice: step.choice });
         }
         let labels = Labels::of(|f| local.tickets(&mut |ticket| drop(f(ticket))))?;
         let known = Known { region: local.region(), moves: moves.into(), labels, writing: None, identity };
@@ -222,7 +220,7 @@ impl<'s> Space<'s> {
     /// The number of every value that an overlapping read of `register` may return, for one choice of ticket.
     pub(crate) fn domain(&mut self, register: u16, tickets: &[Ticket]) -> Result<Vec<u32>, Fault> {
         let values = &mut self.registers[register as usize];
-        let domain = values.list[0].domain(tickets);
+        let domain = values.list[0].domain(tickets).ok_or_else(|| Fault::NoDomain(values.name.clone()))?;
         domain.into_iter().map(|value| values.intern(value)).collect()
     }
 

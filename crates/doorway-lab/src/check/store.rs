@@ -15,10 +15,6 @@ pub(crate) struct Shard<const W: usize> {
 }
 
 impl<const W: usize> Shard<W> {
-    pub(crate) fn new() -> Self {
-        Self { table: vec![[0; W]; 1 << 10], log: Vec::new(), levels: vec![0], level_end: 0 }
-    }
-
     /// From states that were found before, in their order.
     pub(crate) fn rebuilt(log: Vec<Key<W>>, levels: Vec<usize>, level_end: usize) -> Self {
         let mut shard = Self { table: Vec::new(), log, levels, level_end };
@@ -62,10 +58,6 @@ impl<const W: usize> Shard<W> {
                 slot = (slot + 1) & mask;
             }
         }
-    }
-
-    pub(crate) fn contains(&self, key: &Key<W>, hash: u64) -> bool {
-        self.slot(key, hash).is_some()
     }
 
     fn slot(&self, key: &Key<W>, hash: u64) -> Option<usize> {

@@ -1,0 +1,253 @@
+//! Schedulers: who moves next in a simulation.
+
+use crate::{machine::Event, random::Random, subject::Region};
+
+/// What a scheduler may look at.
+pub struct View<'a> {
+    /// Processes that can move.
+    pub able: &'a [usize],
+    /// The last step.
+    pub last: Option<&'a Event>,
+    /// Where each process is.
+    pub regions: &'a [Region],
+}
+
+/// Decides who moves next.
+pub trait Scheduler {
+    /// One of the able processes, or nobody if the schedule is over.
+    ///
+    /// # Errors
+    /// When the schedule asks for something that cannot be done.
+    fn next(&mut self, view: &View<'_>) -> Result<Option<usize>, ScheduleError>;
+}
+
+/// A schedule that cannot be followed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ScheduleError {
+    /// Not a scheduler.
+    #[error(
+        "there is no scheduler {0:?} for this algorithm; there are round-robin, random, pct and script:FILE, \
+         and 002-section-4 for burns-lamport"
+    )]
+    Unknown(String),
+    /// A script that cannot be read as one.
+    #[error("line {line} of the script: {text:?} is not `ID`, `ID*COUNT`, `ID past LINE` or `ID until REGION`")]
+    Syntax {
+        /// Which line, from 1.
+        line: usize,
+        /// What it says.
+        text: String,
+    },
+    /// A script that names a process that is not there or cannot move.
+    #[error("line {line} of the script: process {process} cannot move there")]
+    Stuck {
+        /// Which line, from 1.
+        line: usize,
+        /// Who.
+        process: usize,
+    },
+    /// A script in which a process is waited for that does not come.
+    #[error("line {line} of the script: process {process} took {steps} steps and did not get there")]
+    Never {
+        /// Which line, from 1.
+        line: usize,
+        /// Who.
+        process: usize,
+        /// How many steps it took.
+        steps: u64,
+    },
+}
+
+/// One after the other.
+#[derive(Debug, Default)]
+pub struct RoundRobin {
+    next: usize,
+}
+
+impl Scheduler for RoundRobin {
+    fn next(&mut self, view: &View<'_>) -> Result<Option<usize>, ScheduleError> {
+        let chosen = view.able.iter().copied().find(|&p| p >= self.next).or(view.able.first().copied());
+        self.next = chosen.map_or(0, |p| p + 1);
+        Ok(chosen)
+    }
+}
+
+/// Anybody, each as likely.
+#[derive(Debug)]
+pub struct Uniform(pub Random);
+
+impl Scheduler for Uniform {
+    fn next(&mut self, view: &View<'_>) -> Result<Option<usize>, ScheduleError> {
+        Ok((!view.able.is_empty()).then(|| view.able[self.0.below(view.able.len() as u64) as usize]))
+    }
+}
+
+/// Probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi, Nagarakatte 2010): the process with the highest
+/// priority moves; priorities are random and are lowered at random moments. As in all uses of it on code that spins, a
+/// process whose wait fails goes to the end, or nobody else would ever move.
+#[derive(Debug)]
+pub struct Pct {
+    random: Random,
+    /// Priorities, larger first.
+    priority: Vec<i64>,
+    lowest: i64,
+    until_change: u64,
+}
+
+/// Mean number of steps between two changes of priority.
+const CHANGE_EVERY: u64 = 64;
+
+impl Pct {
+    /// For `n` processes.
+    pub fn new(n: usize, mut random: Random) -> Self {
+        let mut priority: Vec<i64> = (1..=n as i64).collect();
+        for i in (1..n).rev() {
+            priority.swap(i, random.below(i as u64 + 1) as usize);
+        }
+        let until_change = random.below(2 * CHANGE_EVERY);
+        Self { random, priority, lowest: 0, until_change }
+    }
+
+    fn lower(&mut self, p: usize) {
+        self.lowest -= 1;
+        self.priority[p] = self.lowest;
+    }
+}
+
+impl Scheduler for Pct {
+    fn next(&mut self, view: &View<'_>) -> Result<Option<usize>, ScheduleError> {
+        if let Some(last) = view.last {
+            self.until_change = self.until_change.saturating_sub(1);
+            if last.idle || self.until_change == 0 {
+                self.lower(last.process);
+            }
+            if self.until_change == 0 {
+                self.until_change = 1 + self.random.below(2 * CHANGE_EVERY);
+            }
+        }
+        Ok(view.able.iter().copied().max_by_key(|&p| self.priority[p]))
+    }
+}
+
+/// A schedule written down, step by step or by where a process is to get.
+#[derive(Debug)]
+pub struct Script {
+    turns: Vec<(usize, Turns)>,
+    at: usize,
+    /// Steps taken in the current line.
+    taken: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Turns {
+    process: usize,
+    goal: Goal,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Goal {
+    Steps(u64),
+    Past(u32),
+    Until(Region),
+}
+
+/// A process that has not come to where the script wants it after this many steps never will.
+const PATIENCE: u64 = 1_000_000;
+
+impl Script {
+    /// Reads a script: one line per turn or run of turns, `#` begins a comment.
+    ///
+    /// # Errors
+    /// At the first line that is none of `ID`, `ID*COUNT`, `ID past LINE`, `ID until REGION`.
+    pub fn parse(text: &str, n: usize) -> Result<Self, ScheduleError> {
+        let mut turns = Vec::new();
+        for (i, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or("").trim();
+            if line.is_empty() {
+                continue;
+            }
+            let turn = parse_line(line).ok_or_else(|| ScheduleError::Syntax { line: i + 1, text: line.into() })?;
+            if turn.process >= n {
+                return Err(ScheduleError::Stuck { line: i + 1, process: turn.process });
+            }
+            turns.push((i + 1, turn));
+        }
+        Ok(Self { turns, at: 0, taken: 0 })
+    }
+}
+
+fn parse_line(line: &str) -> Option<Turns> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let (process, goal) = match words[..] {
+        [one] => match one.split_once('*') {
+            Some((process, count)) => (process, Goal::Steps(count.parse().ok()?)),
+            None => (one, Goal::Steps(1)),
+        },
+        [process, "past", line] => (process, Goal::Past(line.parse().ok()?)),
+        [process, "until", region] => {
+            let region = match region {
+                "remainder" => Region::Remainder,
+                "doorway" => Region::Doorway,
+                "waiting" => Region::Waiting,
+                "critical" => Region::Critical,
+                "exit" => Region::Exit,
+                _ => return None,
+            };
+            (process, Goal::Until(region))
+        }
+        _ => return None,
+    };
+    Some(Turns { process: process.parse().ok()?, goal })
+}
+
+impl Scheduler for Script {
+    fn next(&mut self, view: &View<'_>) -> Result<Option<usize>, ScheduleError> {
+        while let Some(&(line, Turns { process, goal })) = self.turns.get(self.at) {
+            let reached = match goal {
+                Goal::Steps(count) => self.taken >= count,
+                Goal::Past(line) => {
+                    self.taken > 0 && view.last.is_some_and(|last| last.process == process && last.line == line)
+                }
+                Goal::Until(region) => self.taken > 0 && view.regions[process] == region,
+            };
+            if reached {
+                self.at += 1;
+                self.taken = 0;
+                continue;
+            }
+            if !view.able.contains(&process) {
+                return Err(ScheduleError::Stuck { line, process });
+            }
+            if self.taken >= PATIENCE && !matches!(goal, Goal::Steps(_)) {
+                return Err(ScheduleError::Never { line, process, steps: self.taken });
+            }
+            self.taken += 1;
+            return Ok(Some(process));
+        }
+        Ok(None)
+    }
+}
+
+/// The name of the schedule of paper 002, section 4.
+pub const SECTION_4: &str = "002-section-4";
+
+/// Paper 002, section 4: the schedule that makes Burns-Lamport's last process compete N(N-1)/2 times in one passage. The
+/// paper's P_1 … P_N are 0 … n-1 here.
+pub fn section_4(n: usize) -> String {
+    let last = n - 1;
+    let mut script = String::new();
+    for lowest in 0..last {
+        script.push_str(&format!("{last} past 1 # event 1: P_N sets its bit\n"));
+        for m in (lowest..last).rev() {
+            script.push_str(&format!("{m} past 1 # events 2, 4, 8: a smaller one sets its bit\n"));
+            if m + 1 < last {
+                script.push_str(&format!("{} past 4 # events 5, 9: the one above it gives way\n", m + 1));
+                script.push_str(&format!("{last} past 1 # events 6, 10: P_N competes again\n"));
+            }
+            script.push_str(&format!("{last} past 4 # events 3, 7, 11, 15: P_N is blocked\n"));
+        }
+        script.push_str(&format!("{lowest} until critical # event 16\n{lowest} until remainder # event 17\n"));
+    }
+    script.push_str(&format!("{last} until critical # alone at last\n{last} until remainder\n"));
+    script
+}

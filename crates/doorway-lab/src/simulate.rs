@@ -1,0 +1,208 @@
+//! The simulator: long runs under a scheduler, with the references of every passage counted. A run follows from its
+//! seed alone.
+
+use std::collections::BTreeSet;
+
+use doorway_core::{Property, RegisterKind};
+
+use crate::{
+    cost::Meter,
+    machine::{Event, Machine},
+    monitor::Monitor,
+    random::Random,
+    replay::Fault,
+    schedule::{Pct, RoundRobin, SECTION_4, ScheduleError, Scheduler, Script, Uniform, View, section_4},
+    subject::{Choice, Region, Subject},
+};
+
+/// How to run.
+#[derive(Clone, Debug)]
+pub struct Simulation {
+    /// Passages per process.
+    pub passages: u64,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// How many processes crash.
+    pub crashes: usize,
+    /// Steps at most.
+    pub max_steps: u64,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Steps taken, failed waits included.
+    pub steps: u64,
+    /// What was violated: how often, by which property.
+    pub violations: u64,
+    /// Which properties were violated.
+    pub violated: BTreeSet<&'static str>,
+    /// The references.
+    pub meter: Meter,
+    /// Who crashed.
+    pub crashed: Vec<usize>,
+    /// Everybody who is left waits for something that will not come.
+    pub stuck: bool,
+    /// The run was cut off at its greatest number of steps.
+    pub cut_off: bool,
+    /// How often each process executed each line.
+    pub lines: Vec<std::collections::BTreeMap<u32, u64>>,
+}
+
+/// A run that could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum SimulateError {
+    /// The schedule cannot be followed.
+    #[error(transparent)]
+    Schedule(#[from] ScheduleError),
+    /// The algorithm cannot be run in the lab.
+    #[error("{0}")]
+    Fault(Fault),
+}
+
+/// A scheduler by its name; `script` reads the file of `script:FILE`.
+///
+/// # Errors
+/// If there is none of that name, or the script is not one.
+pub fn scheduler<E: From<ScheduleError>>(
+    name: &str,
+    subject: &dyn Subject,
+    seed: u64,
+    script: impl FnOnce(&str) -> Result<String, E>,
+) -> Result<Box<dyn Scheduler>, E> {
+    let n = subject.size().n;
+    Ok(match name {
+        "round-robin" => Box::new(RoundRobin::default()),
+        "random" => Box::new(Uniform(Random::new(seed, 1))),
+        "pct" => Box::new(Pct::new(n, Random::new(seed, 1))),
+        SECTION_4 if subject.name() == "burns-lamport" => Box::new(Script::parse(&section_4(n), n)?),
+        name => match name.strip_prefix("script:") {
+            Some(file) => Box::new(Script::parse(&script(file)?, n)?),
+            None => return Err(ScheduleError::Unknown(name.into()).into()),
+        },
+    })
+}
+
+/// Runs a subject under a scheduler.
+///
+/// # Errors
+/// When the schedule cannot be followed, or the algorithm cannot be run in the lab.
+pub fn simulate(
+    subject: &dyn Subject,
+    how: &Simulation,
+    scheduler: &mut dyn Scheduler,
+) -> Result<Outcome, SimulateError> {
+    let size = subject.size();
+    let claims = subject.claims();
+    let mut machine = Machine::new(subject, RegisterKind::Atomic, true).map_err(SimulateError::Fault)?.silent();
+    let mut monitor = Monitor::new(size.n, size.k, claims.bound.map(|bound| bound(size)));
+    let mut choices = Random::new(how.seed, 2);
+    let mut crash = Crashes::new(how, size.n);
+    let mut left = vec![how.passages; size.n];
+    let mut regions = vec![Region::Remainder; size.n];
+    let mut able: Vec<usize> = if how.passages == 0 { Vec::new() } else { (0..size.n).collect() };
+    let mut waits = vec![false; size.n];
+    let mut waiting = 0;
+    let mut last: Option<Event> = None;
+    let mut outcome = Outcome {
+        steps: 0,
+        violations: 0,
+        violated: BTreeSet::new(),
+        meter: Meter::new(subject.cells(), size.n),
+        crashed: Vec::new(),
+        stuck: false,
+        cut_off: false,
+        lines: vec![Default::default(); size.n],
+    };
+    while let Some(p) = scheduler.next(&View { able: &able, last: last.as_ref(), regions: &regions })? {
+        if outcome.steps >= how.max_steps {
+            outcome.cut_off = true;
+            break;
+        }
+        let choice = choose(&machine, p, &mut choices);
+        let event = machine.step(p, choice, None).map_err(SimulateError::Fault)?;
+        outcome.steps += 1;
+        outcome.meter.observe(&event);
+        *outcome.lines[p].entry(event.line).or_default() += 1;
+        regions[p] = event.to;
+        let value = event.register.map(|r| machine.value(r));
+        for property in monitor.observe(&event, value) {
+            if is_checked(property, claims.properties) {
+                outcome.violations += 1;
+                outcome.violated.insert(property.name());
+            }
+        }
+        if event.from == Region::Remainder {
+            left[p] -= 1;
+        }
+        let mut changed = event.to == Region::Remainder && left[p] == 0;
+        if let Some(dead) = crash.now(outcome.steps, &able, &regions) {
+            outcome.crashed.push(dead);
+            changed = true;
+        }
+        if changed {
+            able.retain(|q| !(outcome.crashed.contains(q) || regions[*q] == Region::Remainder && left[*q] == 0));
+        }
+        // Everybody who could move has looked at something that has not changed since: nobody ever will.
+        if event.idle {
+            waiting += usize::from(!std::mem::replace(&mut waits[p], true));
+        } else if event.kind != crate::replay::Kind::Read || waits[p] {
+            waits.fill(false);
+            waiting = 0;
+        }
+        if waiting > 0 && able.iter().all(|&q| waits[q]) {
+            outcome.stuck = true;
+            break;
+        }
+        last = Some(event);
+    }
+    Ok(outcome)
+}
+
+/// Exclusion is always looked at, the rest where the algorithm claims it.
+fn is_checked(property: Property, claimed: &[Property]) -> bool {
+    matches!(property, Property::MutualExclusion | Property::KExclusion) || claimed.contains(&property)
+}
+
+/// What a process chooses: the only thing it can, or one at random. A wait is given up once in a while.
+fn choose(machine: &Machine<'_>, p: usize, random: &mut Random) -> Choice {
+    match machine.moves(p) {
+        [only] => only.choice,
+        [first, second] if second.choice == Choice::Abandon => {
+            if random.below(16) == 0 {
+                Choice::Abandon
+            } else {
+                first.choice
+            }
+        }
+        several => several[random.below(several.len() as u64) as usize].choice,
+    }
+}
+
+/// When processes crash: at random steps in the first part of the run, outside their remainder.
+struct Crashes {
+    random: Random,
+    at: Vec<u64>,
+}
+
+impl Crashes {
+    fn new(how: &Simulation, n: usize) -> Self {
+        let mut random = Random::new(how.seed, 3);
+        let horizon = (how.passages.saturating_mul(n as u64 * 4)).clamp(1, how.max_steps.max(1));
+        let mut at: Vec<u64> = (0..how.crashes.min(n)).map(|_| 1 + random.below(horizon)).collect();
+        at.sort_unstable_by(|a, b| b.cmp(a));
+        Self { random, at }
+    }
+
+    fn now(&mut self, step: u64, able: &[usize], regions: &[Region]) -> Option<usize> {
+        if self.at.last().is_none_or(|&at| at > step) {
+            return None;
+        }
+        let inside: Vec<usize> = able.iter().copied().filter(|&p| regions[p] != Region::Remainder).collect();
+        if inside.is_empty() {
+            return None;
+        }
+        self.at.pop();
+        Some(inside[self.random.below(inside.len() as u64) as usize])
+    }
+}
