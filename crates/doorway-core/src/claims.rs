@@ -182,3 +182,44 @@ pub struct Claims {
     /// Its mutants.
     pub mutants: &'static [Mutant],
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::{collections::BTreeSet, format, string::ToString};
+    use core::fmt::{Debug, Display};
+
+    use super::*;
+
+    fn parse_back<T>(all: &[T])
+    where
+        T: Copy + PartialEq + Debug + Display + FromStr<Err = ()>,
+    {
+        let names: BTreeSet<_> = all.iter().map(ToString::to_string).collect();
+        assert_eq!(names.len(), all.len(), "{all:?}");
+        for value in all {
+            assert_eq!(value.to_string().parse(), Ok(*value));
+        }
+        assert_eq!("".parse::<T>(), Err(()));
+        assert_eq!("no-such-name".parse::<T>(), Err(()));
+    }
+
+    #[test]
+    fn names_parse_back() {
+        parse_back(Problem::ALL);
+        parse_back(Primitive::ALL);
+        parse_back(RegisterKind::ALL);
+        parse_back(Property::ALL);
+    }
+
+    #[test]
+    fn names_line_up_in_tables() {
+        assert_eq!(format!("{:8}|", Property::Fcfs), "fcfs    |");
+    }
+
+    /// Safe registers may do all that regular ones may, and these all that atomic ones may.
+    #[test]
+    fn registers_are_listed_from_weak_to_strong() {
+        assert!(RegisterKind::ALL.is_sorted());
+        assert!(RegisterKind::Safe < RegisterKind::Atomic);
+    }
+}

@@ -1,15 +1,23 @@
 //! Where registers live: typed handles into an arena, each register with a home.
 //!
-//! An algorithm's constructor asks a [`Layout`] for its registers and keeps the handles. The constructor runs twice, once
-//! to count and once to place, so that every home gets one segment of whole cache lines and an array over the processes
-//! is a base and a stride: natively, `ticket.at(i)` is an addition, not a table lookup.
+//! An algorithm's constructor asks a [`Layout`] for its registers and keeps the handles. The arena is made of lines of
+//! [`LINE`] words, and no two homes share one:
+//!
+//! ```text
+//! line 0 … n-1      the first LINE registers of process 0 … n-1   (a band)
+//! line n … 2n-1     the next LINE registers of process 0 … n-1, and so on
+//! then              one line for each register that lives with nobody
+//! ```
+//!
+//! So an array over the processes always has the stride `LINE`, a constant: natively, `ticket.at(i)` is a shift and an
+//! addition. The constructor runs twice, as only the first run tells how many bands come before nobody's lines.
 
 use alloc::{boxed::Box, format, string::String, vec, vec::Vec};
 use core::{any::Any, fmt, marker::PhantomData};
 
 use crate::{Ticket, Value};
 
-/// Words per segment boundary: two cache lines, as the hardware prefetches them in pairs.
+/// Words per line of the arena: two cache lines of the hardware, which prefetches them in pairs.
 pub const LINE: usize = 16;
 
 /// The process in whose memory a register lives. The DSM cost model counts by it; natively it decides the cache line.
@@ -32,20 +40,20 @@ pub enum Homes {
 
 /// A register that holds a `T`.
 pub struct Register<T> {
-    index: u32,
+    index: usize,
     value: PhantomData<fn() -> T>,
 }
 
 impl<T> Register<T> {
     #[inline(always)]
     fn at(index: usize) -> Self {
-        Self { index: index as u32, value: PhantomData }
+        Self { index, value: PhantomData }
     }
 
     /// The word of the arena that holds it.
     #[inline(always)]
     pub fn index(self) -> usize {
-        self.index as usize
+        self.index
     }
 }
 
@@ -65,8 +73,7 @@ impl<T> fmt::Debug for Register<T> {
 /// A row of registers, one per process or node.
 #[derive(Debug)]
 pub struct Array<T> {
-    base: u32,
-    stride: u32,
+    base: usize,
     value: PhantomData<fn() -> T>,
 }
 
@@ -74,16 +81,19 @@ impl<T> Array<T> {
     /// Register `i`.
     #[inline(always)]
     pub fn at(&self, i: usize) -> Register<T> {
-        Register::at(self.base as usize + i * self.stride as usize)
+        Register::at(self.base + i * LINE)
     }
 }
 
 /// A table of registers.
 #[derive(Debug)]
 pub struct Grid<T> {
-    base: u32,
-    row: u32,
-    column: u32,
+    base: usize,
+    /// Where in a process's own registers row 0 is, and how far on the next row is.
+    first: usize,
+    step: usize,
+    /// Words from a line to the one below it: in the next band, or in the next row of nobody's lines.
+    band: usize,
     value: PhantomData<fn() -> T>,
 }
 
@@ -91,7 +101,8 @@ impl<T> Grid<T> {
     /// Register `[row][column]`.
     #[inline(always)]
     pub fn at(&self, row: usize, column: usize) -> Register<T> {
-        Register::at(self.base as usize + row * self.row as usize + column * self.column as usize)
+        let nth = self.first + row * self.step;
+        Register::at(self.base + nth / LINE * self.band + nth % LINE + column * LINE)
     }
 }
 
@@ -107,8 +118,8 @@ pub trait Erased: Any + Send + Sync {
     fn same(&self, other: &dyn Erased) -> bool;
     /// The value with its tickets replaced.
     fn relabelled(&self, f: crate::Relabel<'_>) -> Box<dyn Erased>;
-    /// All values of this type.
-    fn domain(&self, tickets: &[Ticket]) -> Vec<Box<dyn Erased>>;
+    /// All values of this type, if there are not too many.
+    fn domain(&self, tickets: &[Ticket]) -> Option<Vec<Box<dyn Erased>>>;
     /// The largest number inside.
     fn magnitude(&self) -> u64;
     /// For printing.
@@ -131,8 +142,8 @@ impl<T: Value> Erased for T {
     fn relabelled(&self, f: crate::Relabel<'_>) -> Box<dyn Erased> {
         Box::new(self.relabel(f))
     }
-    fn domain(&self, tickets: &[Ticket]) -> Vec<Box<dyn Erased>> {
-        T::domain(tickets).into_iter().map(|v| Box::new(v) as Box<dyn Erased>).collect()
+    fn domain(&self, tickets: &[Ticket]) -> Option<Vec<Box<dyn Erased>>> {
+        Some(T::domain(tickets)?.into_iter().map(|v| Box::new(v) as Box<dyn Erased>).collect())
     }
     fn magnitude(&self) -> u64 {
         Value::magnitude(*self)
@@ -156,9 +167,11 @@ pub struct Cell {
 
 /// The registers of one instance of an algorithm.
 pub struct Layout {
-    /// Words per home; 0 while counting.
-    segment: usize,
+    /// How many bands the processes' registers take; 0 while counting.
+    bands: usize,
+    /// Registers so far of each process.
     used: Vec<usize>,
+    /// Registers so far of nobody.
     nobody: usize,
     cells: Vec<Cell>,
     mutant: Option<&'static str>,
@@ -174,16 +187,11 @@ impl Layout {
         mutant: Option<&'static str>,
         build: impl Fn(&mut Self) -> Result<A, E>,
     ) -> Result<(A, Self), E> {
-        let mut counting = Self { segment: 0, used: vec![0; n], nobody: 0, cells: Vec::new(), mutant };
+        let empty = |bands| Self { bands, used: vec![0; n], nobody: 0, cells: Vec::new(), mutant };
+        let mut counting = empty(0);
         build(&mut counting)?;
         let most = counting.used.iter().copied().max().unwrap_or(0);
-        let mut placing = Self {
-            segment: most.next_multiple_of(LINE),
-            used: vec![0; n],
-            nobody: 0,
-            cells: Vec::with_capacity(counting.cells.len()),
-            mutant,
-        };
+        let mut placing = empty(most.div_ceil(LINE));
         let built = build(&mut placing)?;
         Ok((built, placing))
     }
@@ -200,7 +208,7 @@ impl Layout {
 
     /// How many words an arena for this layout needs.
     pub fn words(&self) -> usize {
-        self.segment * self.used.len() + self.nobody * LINE
+        (self.bands * self.used.len() + self.nobody) * LINE
     }
 
     /// One register.
@@ -209,50 +217,52 @@ impl Layout {
     }
 
     /// `len` registers.
+    ///
+    /// # Panics
+    /// If the elements live with the processes and some process has been given more registers than another before. Take
+    /// single registers then, or ask for the arrays first.
     pub fn array<T: Value>(&mut self, name: &str, len: usize, homes: Homes, init: T) -> Array<T> {
         let places: Vec<usize> = (0..len).map(|i| self.place(format!("{name}[{i}]"), homes.of(i), init)).collect();
-        let (base, stride) = self.affine(name, &places);
-        Array { base: base as u32, stride: stride as u32, value: PhantomData }
+        let array = Array { base: places.first().copied().unwrap_or(0), value: PhantomData };
+        let even = places.iter().enumerate().all(|(i, &place)| place == array.at(i).index());
+        assert!(even, "{name}: homes are uneven; take single registers instead of an array");
+        array
     }
 
     /// `rows × columns` registers.
+    ///
+    /// # Panics
+    /// As for an [`array`](Self::array).
     pub fn grid<T: Value>(&mut self, name: &str, rows: usize, columns: usize, homes: Homes, init: T) -> Grid<T> {
-        let places: Vec<usize> = (0..rows)
-            .flat_map(|r| (0..columns).map(move |c| (r, c)))
-            .map(|(r, c)| self.place(format!("{name}[{r}][{c}]"), homes.of(c), init))
-            .collect();
-        let firsts: Vec<usize> = places.iter().copied().step_by(columns.max(1)).collect();
-        let (base, row) = self.affine(name, &firsts);
-        let columns: Vec<(usize, usize)> = places.chunks(columns.max(1)).map(|row| self.affine(name, row)).collect();
-        let column = columns.first().map_or(0, |c| c.1);
-        assert!(columns.iter().all(|c| c.1 == column), "{name}: the rows are not laid out alike");
-        Grid { base: base as u32, row: row as u32, column: column as u32, value: PhantomData }
-    }
-
-    /// The base and stride of evenly spaced places. Arrays whose elements live with the processes come out even as long
-    /// as every process is home to as many registers; the assertion is for whoever writes the algorithm that breaks this.
-    fn affine(&self, name: &str, places: &[usize]) -> (usize, usize) {
-        let base = places.first().copied().unwrap_or(0);
-        if self.segment == 0 {
-            return (base, 0);
+        let mut grid = match homes {
+            Homes::Nobody => Grid { base: 0, first: 0, step: LINE, band: columns * LINE, value: PhantomData },
+            Homes::Column => {
+                let first = self.used.first().copied().unwrap_or(0);
+                Grid { base: 0, first, step: 1, band: self.used.len() * LINE, value: PhantomData }
+            }
+        };
+        let all = (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c)));
+        let places: Vec<usize> =
+            all.clone().map(|(r, c)| self.place(format!("{name}[{r}][{c}]"), homes.of(c), init)).collect();
+        if homes == Homes::Nobody {
+            grid.base = places.first().copied().unwrap_or(0);
         }
-        let stride = places.get(1).map_or(0, |&second| second - base);
-        assert!(
-            places.iter().enumerate().all(|(i, &place)| place == base + i * stride),
-            "{name}: homes are uneven; take single registers instead of an array"
-        );
-        (base, stride)
+        let even = all.zip(&places).all(|((r, c), &place)| place == grid.at(r, c).index());
+        assert!(even, "{name}: homes are uneven; take single registers instead of a grid");
+        grid
     }
 
     fn place<T: Value>(&mut self, name: String, home: Home, init: T) -> usize {
+        let n = self.used.len();
         let index = match home {
             Home::Process(p) => {
+                let nth = self.used[p];
                 self.used[p] += 1;
-                p * self.segment + self.used[p] - 1
+                (nth / LINE * n + p) * LINE + nth % LINE
             }
             Home::Nobody => {
                 self.nobody += 1;
-                self.used.len() * self.segment + (self.nobody - 1) * LINE
+                (self.bands * n + self.nobody - 1) * LINE
             }
         };
         self.cells.push(Cell { index, name, home, init: Box::new(init) });
@@ -266,5 +276,120 @@ impl Homes {
             Homes::Nobody => Home::Nobody,
             Homes::Column => Home::Process(i),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::BTreeSet;
+    use core::convert::Infallible;
+
+    use super::*;
+
+    fn build<A>(n: usize, build: impl Fn(&mut Layout) -> A) -> (A, Layout) {
+        let Ok(built) = Layout::build(n, None, |layout| Ok::<_, Infallible>(build(layout)));
+        built
+    }
+
+    /// The handles lead to the words that the cells are in, no two to the same one, and all inside the arena.
+    fn assert_placed(layout: &Layout, handles: &[(String, usize)]) {
+        let cells: BTreeSet<_> = layout.cells().iter().map(|cell| (cell.name.clone(), cell.index)).collect();
+        assert_eq!(cells, handles.iter().cloned().collect());
+        let words: BTreeSet<_> = handles.iter().map(|(_, index)| *index).collect();
+        assert_eq!(words.len(), layout.cells().len());
+        assert!(words.iter().all(|&index| index < layout.words()));
+    }
+
+    fn of_array<T>(name: &str, array: &Array<T>, len: usize) -> Vec<(String, usize)> {
+        (0..len).map(|i| (format!("{name}[{i}]"), array.at(i).index())).collect()
+    }
+
+    fn of_grid<T>(name: &str, grid: &Grid<T>, rows: usize, columns: usize) -> Vec<(String, usize)> {
+        let all = (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c)));
+        all.map(|(r, c)| (format!("{name}[{r}][{c}]"), grid.at(r, c).index())).collect()
+    }
+
+    #[test]
+    fn arrays_and_grids_find_their_registers() {
+        for n in [1, 2, 3, 8, 33] {
+            let rows = 2 * n + 1;
+            let ((flag, table, tree, shared, one), layout) = build(n, |layout| {
+                let flag = layout.array("Flag", n, Homes::Column, false);
+                let table = layout.grid("Table", rows, n, Homes::Column, 0_u32);
+                let tree = layout.grid("Tree", rows, 2, Homes::Nobody, None::<u32>);
+                let shared = layout.array("Shared", 3, Homes::Nobody, 0_u64);
+                (flag, table, tree, shared, layout.register("One", Home::Nobody, false))
+            });
+            let mut handles = of_array("Flag", &flag, n);
+            handles.extend(of_grid("Table", &table, rows, n));
+            handles.extend(of_grid("Tree", &tree, rows, 2));
+            handles.extend(of_array("Shared", &shared, 3));
+            handles.push((String::from("One"), one.index()));
+            assert_placed(&layout, &handles);
+        }
+    }
+
+    /// More registers than a line holds: the rest is in further bands, and still in lines of its own.
+    #[test]
+    fn a_process_may_have_many_lines() {
+        let (n, rows) = (3, 2 * LINE + 1);
+        let (grid, layout) = build(n, |layout| layout.grid("Row", rows, n, Homes::Column, 0_u8));
+        assert_placed(&layout, &of_grid("Row", &grid, rows, n));
+        assert_eq!(layout.words(), 3 * n * LINE);
+        for cell in layout.cells() {
+            assert_eq!(cell.home, Home::Process(cell.index / LINE % n));
+        }
+    }
+
+    /// With no register in any process's memory there are no bands, only nobody's lines.
+    #[test]
+    fn all_registers_may_be_nobodys() {
+        let ((array, grid), layout) = build(4, |layout| {
+            (layout.array("A", 5, Homes::Nobody, 0_u64), layout.grid("G", 2, 3, Homes::Nobody, 0_u64))
+        });
+        let mut handles = of_array("A", &array, 5);
+        handles.extend(of_grid("G", &grid, 2, 3));
+        assert_placed(&layout, &handles);
+        assert_eq!(layout.words(), 11 * LINE);
+    }
+
+    #[test]
+    fn one_process_alone() {
+        let ((array, grid), layout) = build(1, |layout| {
+            (layout.array("A", 1, Homes::Column, true), layout.grid("G", 4, 1, Homes::Column, 7_u64))
+        });
+        assert_eq!(array.at(0).index(), 0);
+        assert_eq!([0, 1, 2, 3].map(|row| grid.at(row, 0).index()), [1, 2, 3, 4]);
+        assert_eq!(layout.words(), LINE);
+        assert_eq!(layout.cells()[4].name, "G[3][0]");
+        assert_eq!(layout.cells()[4].init.word(), 7);
+    }
+
+    #[test]
+    fn nothing_takes_no_words() {
+        let ((), layout) = build(3, |layout| {
+            layout.array("A", 0, Homes::Column, false);
+            layout.grid("G", 0, 3, Homes::Column, false);
+            layout.grid("H", 3, 0, Homes::Nobody, false);
+        });
+        assert_eq!(layout.words(), 0);
+        assert!(layout.cells().is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "Late: homes are uneven")]
+    fn uneven_homes_are_refused() {
+        build(2, |layout| {
+            layout.register("Mine", Home::Process(0), false);
+            layout.array("Late", 2, Homes::Column, false)
+        });
+    }
+
+    #[test]
+    fn only_the_named_mutant_is_one() {
+        let named = Layout::build(1, Some("x"), |layout| Ok::<_, Infallible>((layout.mutant("x"), layout.mutant("y"))));
+        let Ok((mutants, _)) = named;
+        assert_eq!(mutants, (true, false));
+        assert!(!build(1, |layout| layout.mutant("x")).0);
     }
 }

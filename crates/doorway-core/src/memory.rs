@@ -62,10 +62,8 @@ pub trait Memory: Sized {
         I: IntoIterator<Item = usize>,
         F: Fn(&mut Self, usize) -> Result<(), Self::Halt>,
     {
-        for i in items {
-            body(self, i)?;
-        }
-        Ok(())
+        // The iterator's own loop, not `for`: a filtered range then is one plain loop and not one in another.
+        items.into_iter().try_for_each(|i| body(self, i))
     }
 
     /// Carries a value through `items`.
@@ -80,11 +78,7 @@ pub trait Memory: Sized {
         T: Local,
         F: Fn(&mut Self, T, usize) -> Result<T, Self::Halt>,
     {
-        let mut carried = init;
-        for i in items {
-            carried = body(self, carried, i)?;
-        }
-        Ok(carried)
+        items.into_iter().try_fold(init, |carried, i| body(self, carried, i))
     }
 
     /// The first of `items` for which the body says yes.
@@ -125,8 +119,7 @@ pub trait Memory: Sized {
                 ControlFlow::Break(result) => return Ok(result),
                 ControlFlow::Continue(next) => state = next,
             }
-            self.relax(round)?;
-            round = round.saturating_add(1);
+            round = once_more(self, round)?;
         }
     }
 
@@ -143,6 +136,15 @@ pub trait Memory: Sized {
     {
         body(self)
     }
+}
+
+/// Lets a round of waiting pass; gives the number of the next. Cold, so that the code of a process that need not wait runs
+/// straight through and has the machine's registers to itself.
+#[cold]
+#[inline]
+fn once_more<M: Memory>(m: &mut M, round: u32) -> Result<u32, M::Halt> {
+    m.relax(round)?;
+    Ok(round.saturating_add(1))
 }
 
 /// Atomic registers: reads and writes, nothing else.
@@ -184,8 +186,7 @@ pub trait Registers: Memory {
     {
         let mut round = 0;
         while !until(self.read(register)?) {
-            self.relax(round)?;
-            round = round.saturating_add(1);
+            round = once_more(self, round)?;
         }
         Ok(())
     }

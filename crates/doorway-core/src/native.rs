@@ -87,13 +87,11 @@ pub struct Backoff;
 impl Backoff {
     /// Rounds that spin, 1 + 2 + 4 + … pauses, well under a microsecond together.
     const SPINS: u32 = 5;
-}
 
-#[cfg(feature = "std")]
-impl Relax for Backoff {
-    type Halt = Infallible;
-    #[inline]
-    fn relax(&mut self, round: u32) -> Result<(), Infallible> {
+    /// Out of line: it is called from every wait of an algorithm, and none of them is the better for having it inside.
+    #[cold]
+    #[inline(never)]
+    fn pause(round: u32) {
         if round < Self::SPINS {
             for _ in 0..1 << round {
                 core::hint::spin_loop();
@@ -101,6 +99,15 @@ impl Relax for Backoff {
         } else {
             std::thread::yield_now();
         }
+    }
+}
+
+#[cfg(feature = "std")]
+impl Relax for Backoff {
+    type Halt = Infallible;
+    #[inline(always)]
+    fn relax(&mut self, round: u32) -> Result<(), Infallible> {
+        Self::pause(round);
         Ok(())
     }
 }
@@ -202,17 +209,25 @@ pub fn initialise<W: Word>(words: &[W], layout: &Layout) {
     }
 }
 
+/// What a process asks `A` for on arrival, natively.
+pub type Request<'a, A, R> = <A as Exclusion<Native<'a, R>>>::Request;
+
+/// What a process keeps from one passage through `A` to the next, natively.
+pub type Keep<'a, A, R> = <A as Exclusion<Native<'a, R>>>::Keep;
+
 /// An algorithm together with an arena of its own.
 ///
 /// ```
-/// use doorway_core::{Exclusion, Size, mutex::Bakery, native::{Instance, Spin}};
+/// use doorway_core::{Exclusion, Size, mutex::Bakery, native::{Instance, Native, Spin}};
 /// let lock = Instance::<Bakery>::new(Size::mutex(2))?;
+/// let bakery = lock.algorithm();
 /// let mut m = lock.view(Spin, 0);
-/// let keep = lock.algorithm().keep(0);
-/// let Ok(pass) = lock.algorithm().doorway(&mut m, 0, (), keep);
-/// let Ok(pass) = lock.algorithm().waiting(&mut m, 0, pass);
+/// // Nothing but the memory says what `keep` is for, so this one call names it.
+/// let keep = Exclusion::<Native<Spin>>::keep(bakery, 0);
+/// let Ok(pass) = bakery.doorway(&mut m, 0, (), keep);
+/// let Ok(pass) = bakery.waiting(&mut m, 0, pass);
 /// // … in the critical section …
-/// let Ok(_keep) = lock.algorithm().exit(&mut m, 0, pass);
+/// let Ok(_keep) = bakery.exit(&mut m, 0, pass);
 /// # Ok::<(), doorway_core::Unfit>(())
 /// ```
 #[derive(Debug)]
@@ -259,10 +274,10 @@ impl<A: Algorithm> Instance<A> {
         &'a self,
         m: &mut Native<'a, R>,
         p: usize,
-        request: <A as Exclusion<Native<'a, R>>>::Request,
-        keep: <A as Exclusion<Native<'a, R>>>::Keep,
+        request: Request<'a, A, R>,
+        keep: Keep<'a, A, R>,
         inside: impl FnOnce() -> T,
-    ) -> Result<(<A as Exclusion<Native<'a, R>>>::Keep, T), R::Halt>
+    ) -> Result<(Keep<'a, A, R>, T), R::Halt>
     where
         A: Exclusion<Native<'a, R>>,
     {
@@ -270,5 +285,57 @@ impl<A: Algorithm> Instance<A> {
         let pass = self.algorithm.waiting(m, p, pass)?;
         let done = inside();
         Ok((self.algorithm.exit(m, p, pass)?, done))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Home,
+        mutex::{BlackWhiteBakery, YangAnderson},
+    };
+
+    fn starts_a_line<A: Algorithm>(n: usize) {
+        let lock = Instance::<A>::new(Size::mutex(n)).expect("two processes are enough");
+        let first = lock.words[lock.first..].as_ptr() as usize;
+        assert_eq!(first % (LINE * size_of::<AtomicU64>()), 0, "{} n = {n}", A::NAME);
+    }
+
+    /// Lines of the arena are lines of the machine, wherever the allocator puts it.
+    #[test]
+    fn an_instance_starts_a_line() {
+        for n in 2..40 {
+            starts_a_line::<BlackWhiteBakery>(n);
+            starts_a_line::<YangAnderson>(n);
+        }
+    }
+
+    #[test]
+    fn choices_are_in_range_and_all_come_up() {
+        let mut m = Native::<_>::new(&[], Spin, 1);
+        let mut seen = [0; 5];
+        for _ in 0..1_000 {
+            let Ok(outcome) = m.choose(5);
+            seen[outcome as usize] += 1;
+        }
+        assert!(seen.iter().all(|&times| times > 100), "{seen:?}");
+    }
+
+    #[test]
+    fn primitives_do_what_they_say() {
+        let words = [AtomicU64::new(0)];
+        let built = Layout::build(1, None, |layout| Ok(layout.register("R", Home::Process(0), 3_u64)));
+        let Ok::<_, Infallible>((register, layout)) = built;
+        initialise(&words, &layout);
+        let mut m = Native::new(&words, Spin, 0);
+        assert_eq!(m.read(register), Ok(3));
+        assert_eq!(m.fetch_and_add(register, 4), Ok(3));
+        assert_eq!(m.compare_and_swap(register, 3, 9), Ok(7));
+        assert_eq!(m.compare_and_swap(register, 7, 9), Ok(7));
+        assert_eq!(m.transact(register, |v| (v * 2, v)), Ok(9));
+        assert_eq!(m.read(register), Ok(18));
+        assert_eq!(m.write(register, 19), Ok(()));
+        assert!(m.test(register, |v| v == 19).is_ok_and(|yes| yes));
     }
 }

@@ -37,21 +37,21 @@ impl<T: Local> Stored for T {
 
 /// Some [`Local`] value. Equality compares the whole value, never a fingerprint.
 #[derive(Clone)]
-pub struct Item(Arc<dyn Stored>);
+pub(crate) struct Item(Arc<dyn Stored>);
 
 impl Item {
     /// Wraps a value.
-    pub fn new<T: Local>(value: T) -> Self {
+    pub(crate) fn new<T: Local>(value: T) -> Self {
         Self(Arc::new(value))
     }
 
     /// The value inside, if it has this type. (`self.0.any()` would be the `Arc` itself; hence the explicit deref.)
-    pub fn get<T: Local>(&self) -> Option<T> {
+    pub(crate) fn get<T: Local>(&self) -> Option<T> {
         (*self.0).any().downcast_ref::<T>().cloned()
     }
 
     /// The same value with its tickets replaced.
-    pub fn relabel(&self, f: Relabel<'_>) -> Self {
+    pub(crate) fn relabel(&self, f: Relabel<'_>) -> Self {
         Self((*self.0).relabelled(f))
     }
 }

@@ -25,4 +25,4 @@ pub mod trace;
 pub use check::{Options, Progress, Report, Verdict, check};
 pub use random::Random;
 pub use replay::{Access, Fault, Kind, Replay, Stop};
-pub use subject::{Choice, Entrant, LocalState, Move, Region, Stepped, Subject};
+pub use subject::{Choice, Entrant, LocalState, Move, Region, Stepped, Subject, build};

@@ -1,7 +1,7 @@
 //! An algorithm as the lab sees it: processes with local states, and what each may do next.
 
 use doorway_core::{
-    Algorithm, Claims, Exclusion, Layout, Relabel, Request, Size, Ticket, Unfit,
+    Algorithm, Claims, Exclusion, Layout, Local, Relabel, Request, Size, Unfit,
     layout::{Cell, Erased},
 };
 
@@ -77,12 +77,9 @@ impl LocalState {
         }
     }
 
-    /// Calls `f` with every ticket inside.
-    pub(crate) fn tickets(&self, f: &mut dyn FnMut(Ticket)) {
-        let _ = self.relabel(&mut |ticket| {
-            f(ticket);
-            ticket
-        });
+    /// Calls `f` with every ticket inside, and ignores what it returns.
+    pub(crate) fn tickets(&self, f: Relabel<'_>) {
+        let _ = self.relabel(f);
     }
 }
 
@@ -114,6 +111,18 @@ pub struct Stepped {
     pub effect: Option<Box<dyn Erased>>,
     /// Where the process is now.
     pub local: LocalState,
+}
+
+impl Stepped {
+    /// Whether the same came of another run of the same step.
+    pub(crate) fn agrees(&self, other: &Self) -> bool {
+        let effects = match (&self.effect, &other.effect) {
+            (Some(a), Some(b)) => a.same(&**b),
+            (None, None) => true,
+            _ => false,
+        };
+        effects && self.local == other.local
+    }
 }
 
 /// An instance of an algorithm, ready to be run step by step.
@@ -162,8 +171,8 @@ impl<A, Q, P, K> Run<A>
 where
     A: for<'a> Exclusion<Replay<'a>, Request = Q, Pass = P, Keep = K> + Send + Sync,
     Q: Request,
-    P: doorway_core::Local,
-    K: doorway_core::Local,
+    P: Local,
+    K: Local,
 {
     /// Runs `p` from where it is to its next access without an answer, or to the remainder. The state that it stopped
     /// in has no request in the remainder, so `moves` asks for each.
@@ -252,8 +261,8 @@ impl<A, Q, P, K> Subject for Run<A>
 where
     A: for<'a> Exclusion<Replay<'a>, Request = Q, Pass = P, Keep = K> + Send + Sync,
     Q: Request,
-    P: doorway_core::Local,
-    K: doorway_core::Local,
+    P: Local,
+    K: Local,
 {
     fn name(&self) -> &'static str {
         A::NAME
@@ -327,6 +336,8 @@ where
     }
 }
 
+type Build = fn(Size, Option<&'static str>, bool) -> Result<Box<dyn Subject>, Unfit>;
+
 /// An algorithm of the registry.
 #[derive(Clone, Copy)]
 pub struct Entrant {
@@ -334,7 +345,7 @@ pub struct Entrant {
     pub name: &'static str,
     /// What is claimed of it.
     pub claims: Claims,
-    build: fn(Size, Option<&'static str>, bool) -> Result<Box<dyn Subject>, Unfit>,
+    build: Build,
 }
 
 impl Entrant {
@@ -366,12 +377,17 @@ impl Entrant {
     }
 }
 
-fn build<A, Q, P, K>(size: Size, mutant: Option<&'static str>, abandons: bool) -> Result<Box<dyn Subject>, Unfit>
+/// An instance of any algorithm, in the registry or not, to run in the lab. With `abandons`, processes may give up their
+/// waits.
+///
+/// # Errors
+/// When the algorithm does not serve that size.
+pub fn build<A, Q, P, K>(size: Size, mutant: Option<&'static str>, abandons: bool) -> Result<Box<dyn Subject>, Unfit>
 where
     A: for<'a> Exclusion<Replay<'a>, Request = Q, Pass = P, Keep = K> + Send + Sync + 'static,
     Q: Request,
-    P: doorway_core::Local,
-    K: doorway_core::Local,
+    P: Local,
+    K: Local,
 {
     let (algorithm, layout) = Layout::build(size.n, mutant, |layout| A::new(layout, size))?;
     Ok(Box::new(Run { algorithm, layout, size, mutant, abandons }))

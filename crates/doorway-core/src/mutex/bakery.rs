@@ -53,7 +53,7 @@ impl Algorithm for Bakery {
 
 impl<M: Registers> Exclusion<M> for Bakery {
     type Request = ();
-    /// Ticket[p]
+    /// `Ticket[p]`
     type Pass = Ticket;
     type Keep = ();
 
@@ -87,9 +87,16 @@ impl<M: Registers> Exclusion<M> for Bakery {
             }
             m.line(8);
             m.wait(self.ticket.at(i), |ticket| {
-                let after = if ids { (ticket, i) >= (mine, p) } else { ticket >= mine };
-                let after = if both { ticket > mine } else { after };
-                ticket == Ticket::ZERO || after
+                if ticket == Ticket::ZERO {
+                    return true;
+                }
+                if both {
+                    ticket > mine
+                } else if ids {
+                    (ticket, i) >= (mine, p)
+                } else {
+                    ticket >= mine
+                }
             })?;
             if m.mutant("swaps-lines-7-and-8") {
                 m.line(7);
@@ -102,6 +109,9 @@ impl<M: Registers> Exclusion<M> for Bakery {
 
     #[inline]
     fn exit(&self, m: &mut M, p: usize, _: Ticket) -> Result<(), M::Halt> {
+        if m.mutant("waits-to-leave") {
+            m.each(others(p, self.n), |m, i| m.wait(self.doorway.at(i), |choosing| !choosing))?;
+        }
         m.line(10);
         m.write(self.ticket.at(p), Ticket::ZERO)
     }
@@ -141,6 +151,11 @@ const MUTANTS: &[Mutant] = &[
         name: "waits-for-equals",
         change: "line 8 asks for > instead of ≥ with ids: equal tickets wait for one another",
         fate: Fate::breaks(Property::DeadlockFreedom, 2),
+    },
+    Mutant {
+        name: "waits-to-leave",
+        change: "the exit section waits until nobody is in a doorway",
+        fate: Fate::breaks(Property::BoundedExit, 2),
     },
     Mutant {
         name: "ticket-not-larger",

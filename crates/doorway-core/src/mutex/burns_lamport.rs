@@ -85,6 +85,9 @@ impl<M: Registers> Exclusion<M> for BurnsLamport {
         if m.drops(10) {
             return Ok(());
         }
+        if m.mutant("writes-twice") {
+            m.write(self.competing.at(p), true)?;
+        }
         m.line(10);
         m.each(p + 1..self.n, |m, j| m.wait(self.competing.at(j), |competing| !competing))
     }
@@ -112,11 +115,20 @@ const MUTANTS: &[Mutant] = &[
         change: "the bit stays set while waiting for a smaller id",
         fate: Fate::breaks(Property::DeadlockFreedom, 2),
     },
-    Mutant { name: "without-line-5", change: "no wait before competing again: only more work", fate: Fate::Harmless },
+    Mutant {
+        name: "without-line-5",
+        change: "no wait before competing again: the bit flickers, and whoever waits at line 10 may always see it set",
+        fate: Fate::breaks(Property::DeadlockFreedom, 2),
+    },
     Mutant {
         name: "without-goto",
         change: "after the wait the competition is not started again",
         fate: Fate::breaks(Property::MutualExclusion, 2),
+    },
+    Mutant {
+        name: "writes-twice",
+        change: "the bit is written once more before line 10: on safe registers it then reads as anything",
+        fate: Fate::Breaks { property: Property::MutualExclusion, size: Size::mutex(2), registers: RegisterKind::Safe },
     },
     Mutant {
         name: "without-line-10",

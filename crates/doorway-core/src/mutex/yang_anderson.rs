@@ -22,17 +22,16 @@
 //! 12  if rival ≠ p then P[rival] := 2
 //! ```
 
-use alloc::{format, vec, vec::Vec};
+use alloc::format;
 
 use crate::{
     Algorithm, Array, Claims, Exclusion, Fate, Grid, Homes, Layout, Mutant, Primitive, Problem, Property, RegisterKind,
-    Registers, Rmr, Size, Ticket, Unfit, Value, plain_local,
+    Registers, Rmr, Size, Unfit, Value, plain_local,
 };
 
 /// What the rival has told a waiting process.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[allow(missing_docs)]
-pub enum Spin {
+enum Spin {
     Wait,
     Look,
     Go,
@@ -52,9 +51,6 @@ impl Value for Spin {
             1 => Self::Look,
             _ => Self::Go,
         }
-    }
-    fn domain(_: &[Ticket]) -> Vec<Self> {
-        vec![Self::Wait, Self::Look, Self::Go]
     }
     fn magnitude(self) -> u64 {
         0

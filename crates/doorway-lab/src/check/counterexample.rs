@@ -222,12 +222,10 @@ fn tickets(machine: &Machine<'_>) -> Vec<Ticket> {
         if ticket != Ticket::ZERO && ticket != Ticket::INFINITY {
             all.push(ticket);
         }
+        ticket
     };
     for r in 0..machine.registers() {
-        let _ = machine.value(r).relabelled(&mut |ticket| {
-            note(ticket);
-            ticket
-        });
+        let _ = machine.value(r).relabelled(&mut note);
     }
     (0..machine.processes()).for_each(|p| machine.local(p).tickets(&mut note));
     all.sort_unstable();

@@ -74,8 +74,11 @@ pub(crate) struct Task<'a, 's, const W: usize> {
     pub(crate) progress: &'a Progress,
 }
 
+/// Keys with their hashes, on their way to the worker that owns them.
+type Bundle<const W: usize> = Vec<(Key<W>, u64)>;
+
 struct Shared<const W: usize> {
-    mail: Vec<Mutex<Vec<Vec<(Key<W>, u64)>>>>,
+    mail: Vec<Mutex<Vec<Bundle<W>>>>,
     barrier: Barrier,
     /// Set when the level cannot be finished.
     abort: AtomicBool,
@@ -210,8 +213,8 @@ struct Worker<'a, 's, 't, const W: usize> {
     expander: Expander<'a, 's, W>,
     me: usize,
     workers: usize,
-    own: Vec<(Key<W>, u64)>,
-    out: Vec<Vec<(Key<W>, u64)>>,
+    own: Bundle<W>,
+    out: Vec<Bundle<W>>,
 }
 
 impl<const W: usize> Worker<'_, '_, '_, W> {

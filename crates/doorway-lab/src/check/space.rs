@@ -145,7 +145,7 @@ impl<'s> Space<'s> {
             };
             moves.push(KnownMove { register, effect, choice: step.choice });
         }
-        let labels = Labels::of(|f| local.tickets(&mut |ticket| drop(f(ticket))))?;
+        let labels = Labels::of(|f| local.tickets(f))?;
         let known = Known { region: local.region(), moves: moves.into(), labels, writing: None, identity };
         Ok(self.add(p, known))
     }
@@ -193,6 +193,12 @@ impl<'s> Space<'s> {
             };
             let held = step.register.map(|r| &*self.registers[r as usize].list[value as usize]);
             let stepped = self.subject.step(p, &state, step.choice, held, true)?;
+            // Twice, because this is the one place where an impure section would be believed. It costs nothing: every
+            // outcome is learned once.
+            let again = self.subject.step(p, &state, step.choice, held, true)?;
+            if !stepped.agrees(&again) {
+                return Err(Fault::Impure);
+            }
             let value = match (stepped.effect, step.register) {
                 (Some(new), Some(r)) => self.registers[r as usize].intern(new)?,
                 _ => value,

@@ -1,0 +1,191 @@
+//! The native memory with real threads: every algorithm under contention, arenas in other people's memory, padding.
+
+use std::{
+    sync::{
+        Barrier,
+        atomic::{
+            AtomicU64,
+            Ordering::{Relaxed, SeqCst},
+        },
+    },
+    thread,
+};
+
+use doorway_core::{
+    Algorithm, Exclusion, Home, Layout, Problem, Size, for_each_algorithm,
+    layout::LINE,
+    mutex::Bakery,
+    native::{Backoff, Instance, Native, initialise},
+};
+
+/// What the lock is for. It notes what goes wrong instead of panicking: a process that panics inside leaves the others
+/// waiting for ever, and the test with them.
+#[derive(Default)]
+struct Room {
+    inside: AtomicU64,
+    /// How often somebody came in and was not alone.
+    meetings: AtomicU64,
+    /// Counted by a read and a write apart, so that a meeting also loses a visit.
+    visits: AtomicU64,
+}
+
+impl Room {
+    fn visit(&self) {
+        let others = self.inside.fetch_add(1, SeqCst);
+        let visits = self.visits.load(Relaxed);
+        if visits.is_multiple_of(8) {
+            // Lets the others run into a lock that is taken, also where there are fewer cores than processes.
+            thread::yield_now();
+        }
+        self.visits.store(visits + 1, Relaxed);
+        let others = others + self.inside.fetch_sub(1, SeqCst) - 1;
+        self.meetings.fetch_add(u64::from(others != 0), Relaxed);
+    }
+
+    fn check(&self, name: &str, n: usize, passages: u64) {
+        assert_eq!(self.meetings.load(SeqCst), 0, "{name}, n = {n}: two inside at once");
+        assert_eq!(self.visits.load(SeqCst), n as u64 * passages, "{name}, n = {n}: passages were lost");
+    }
+}
+
+/// `n` threads at once, with so many passages each. That it returns says that nobody is left waiting.
+fn contend<A>(n: usize, passages: u64)
+where
+    A: for<'a> Exclusion<Native<'a, Backoff>, Request = ()> + Sync,
+{
+    assert_eq!(A::CLAIMS.problem, Problem::Mutex, "{}: say here what may happen inside", A::NAME);
+    let lock = Instance::<A>::new(Size::mutex(n)).expect("a mutex for two or more processes");
+    let (room, start) = (Room::default(), Barrier::new(n));
+    thread::scope(|scope| {
+        for p in 0..n {
+            let (lock, room, start) = (&lock, &room, &start);
+            scope.spawn(move || process(lock, p, passages, start, || room.visit()));
+        }
+    });
+    room.check(A::NAME, n, passages);
+}
+
+/// What one thread does: process `p`'s passages, begun together with the others.
+fn process<'a, A>(lock: &'a Instance<A>, p: usize, passages: u64, start: &Barrier, visit: impl Fn())
+where
+    A: Exclusion<Native<'a, Backoff>, Request = ()>,
+{
+    let mut m = lock.view(Backoff, p as u64);
+    let mut keep = lock.algorithm().keep(p);
+    start.wait();
+    for _ in 0..passages {
+        let Ok((next, ())) = lock.passage(&mut m, p, (), keep, &visit);
+        keep = next;
+    }
+}
+
+macro_rules! contenders {
+    ($($algorithm:ty),* $(,)?) => { [$(contend::<$algorithm> as fn(usize, u64)),*] };
+}
+
+#[test]
+fn two_processes_contend() {
+    for contend in for_each_algorithm!(contenders) {
+        contend(2, 50_000);
+    }
+}
+
+#[test]
+fn eight_processes_contend() {
+    for contend in for_each_algorithm!(contenders) {
+        contend(8, 5_000);
+    }
+}
+
+#[test]
+fn thirty_two_processes_contend() {
+    for contend in for_each_algorithm!(contenders) {
+        contend(32, 300);
+    }
+}
+
+/// The room bites: with no lock around it, visits that overlap are noticed.
+#[test]
+fn the_room_notices_a_meeting() {
+    let room = Room::default();
+    room.inside.fetch_add(1, SeqCst);
+    room.visit();
+    assert_eq!(room.meetings.load(SeqCst), 1);
+}
+
+/// A lock in memory that somebody else owns, here a static, with old values in it.
+#[test]
+fn an_arena_may_be_anybodys_memory() {
+    const OLD: u64 = 0xdead_beef;
+    const PASSAGES: u64 = 1_000;
+    static ARENA: [AtomicU64; 5 * LINE] = [const { AtomicU64::new(OLD) }; 5 * LINE];
+
+    let size = Size::mutex(4);
+    let (bakery, layout) = Layout::build(size.n, None, |layout| Bakery::new(layout, size)).expect("four processes");
+    assert!(layout.words() < ARENA.len());
+    initialise(&ARENA, &layout);
+
+    let (room, start) = (Room::default(), Barrier::new(size.n));
+    thread::scope(|scope| {
+        for p in 0..size.n {
+            let (bakery, room, start) = (&bakery, &room, &start);
+            scope.spawn(move || {
+                // Each process makes its own view; that is all there is to joining.
+                let mut m = Native::new(&ARENA, Backoff, 0);
+                start.wait();
+                for _ in 0..PASSAGES {
+                    let Ok(pass) = bakery.doorway(&mut m, p, (), ());
+                    let Ok(pass) = bakery.waiting(&mut m, p, pass);
+                    room.visit();
+                    let Ok(()) = bakery.exit(&mut m, p, pass);
+                }
+            });
+        }
+    });
+    room.check("bakery", size.n, PASSAGES);
+    for (index, word) in ARENA.iter().enumerate() {
+        let register = layout.cells().iter().any(|cell| cell.index == index);
+        assert_eq!(word.load(SeqCst), if register { 0 } else { OLD }, "word {index}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "index out of bounds")]
+fn an_arena_that_is_too_small_is_refused() {
+    let size = Size::mutex(4);
+    let (_, layout) = Layout::build(size.n, None, |layout| Bakery::new(layout, size)).expect("four processes");
+    let words: Vec<AtomicU64> = (0..layout.words() - LINE).map(|_| AtomicU64::new(0)).collect();
+    initialise(&words, &layout);
+}
+
+/// Every register is in the arena, and has its line to itself or shares it with others of the same process.
+fn padded<A: Algorithm>(n: usize) {
+    let size = Size::mutex(n);
+    let Ok((_, layout)) = Layout::build(n, None, |layout| A::new(layout, size)) else {
+        assert!(n < A::CLAIMS.min_n, "{} refuses n = {n}", A::NAME);
+        return;
+    };
+    let mut lines = vec![None; layout.words() / LINE];
+    let mut taken = vec![false; layout.words()];
+    for cell in layout.cells() {
+        let (name, line) = (format!("{} n = {n}: {}", A::NAME, cell.name), &mut lines[cell.index / LINE]);
+        assert!(!taken[cell.index], "{name} is in a word that is taken");
+        taken[cell.index] = true;
+        assert!(*line != Some(Home::Nobody), "{name} is in the line of a register of nobody's");
+        assert!(line.is_none_or(|home| home == cell.home), "{name} is in the line of {line:?}");
+        *line = Some(cell.home);
+    }
+}
+
+macro_rules! paddings {
+    ($($algorithm:ty),* $(,)?) => { [$(padded::<$algorithm> as fn(usize)),*] };
+}
+
+#[test]
+fn registers_of_different_homes_share_no_line() {
+    for padded in for_each_algorithm!(paddings) {
+        for n in [1, 2, 3, 8, 32, 100] {
+            padded(n);
+        }
+    }
+}

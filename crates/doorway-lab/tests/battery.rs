@@ -1,0 +1,145 @@
+//! Every claim of every algorithm is checked, every refuted property is shown to fail, and every mutant is caught: all from
+//! the registry, so that an algorithm gets this with its one line there.
+
+use doorway_core::{Fate, Property, RegisterKind, Size};
+use doorway_lab::{Entrant, Options, Progress, Report, check};
+
+fn options(properties: &[Property], registers: RegisterKind) -> Options {
+    Options {
+        passages: None,
+        registers,
+        crashes: 0,
+        properties: properties.to_vec(),
+        max_states: 5_000_000,
+        workers: 2,
+        relabel: None,
+    }
+}
+
+fn run(entrant: &Entrant, size: Size, mutant: Option<&'static str>, options: &Options) -> Report {
+    let subject = entrant.build(size, mutant, false).unwrap_or_else(|unfit| panic!("{}: {unfit}", entrant.name));
+    check(&*subject, options, &Progress::default()).unwrap_or_else(|fault| panic!("{}: {fault}", entrant.name))
+}
+
+fn all_hold(report: &Report, what: &str) {
+    assert!(report.complete, "{what}: incomplete");
+    for verdict in &report.verdicts {
+        assert_eq!(verdict.holds, Some(true), "{what}: {} ({})", verdict.property, verdict.scope);
+    }
+}
+
+/// The sizes at which claims are checked here: as large as a test can afford.
+fn sizes(entrant: &Entrant) -> Vec<Size> {
+    let most = if entrant.name == "burns-lamport" { 4 } else { 3 };
+    (entrant.claims.min_n..=most).map(Size::mutex).collect()
+}
+
+#[test]
+fn every_claim_holds() {
+    for entrant in Entrant::all() {
+        for size in sizes(entrant) {
+            let report = run(entrant, size, None, &options(entrant.claims.properties, RegisterKind::Atomic));
+            all_hold(&report, &format!("{} {size:?}", entrant.name));
+        }
+    }
+}
+
+#[test]
+fn every_claim_holds_on_the_weakest_registers_claimed() {
+    for entrant in Entrant::all().iter().filter(|entrant| entrant.claims.registers != RegisterKind::Atomic) {
+        for registers in [RegisterKind::Regular, RegisterKind::Safe] {
+            let report = run(entrant, Size::mutex(2), None, &options(entrant.claims.properties, registers));
+            all_hold(&report, &format!("{} on {registers} registers", entrant.name));
+        }
+    }
+}
+
+#[test]
+fn every_refuted_property_fails() {
+    for entrant in Entrant::all() {
+        for &(property, size) in entrant.claims.refuted {
+            let report = run(entrant, size, None, &options(&[property], RegisterKind::Atomic));
+            assert_eq!(report.verdicts[0].holds, Some(false), "{} does not have {property}", entrant.name);
+        }
+    }
+}
+
+/// The tolerance claimed is exact: with one crash more than claimed, somebody starves.
+#[test]
+fn one_crash_too_many_starves_somebody() {
+    for entrant in Entrant::all() {
+        let size = Size::mutex(entrant.claims.min_n.max(2));
+        let crashes = (entrant.claims.crashes)(size) + 1;
+        let options = Options { crashes, ..options(&[Property::StarvationFreedom], RegisterKind::Atomic) };
+        let verdict = run(entrant, size, None, &options).verdicts.remove(0);
+        assert_eq!(verdict.holds, Some(false), "{} with {crashes} crashes", entrant.name);
+        let trace = verdict.trace.expect("a violation has a trace");
+        assert!(trace.crashed.len() <= crashes);
+        trace.replay().unwrap_or_else(|error| panic!("{}: {error}", entrant.name));
+    }
+}
+
+#[test]
+fn every_mutant_is_caught_or_harmless() {
+    for entrant in Entrant::all() {
+        for mutant in entrant.claims.mutants {
+            let what = format!("{} {}", entrant.name, mutant.name);
+            match mutant.fate {
+                Fate::Breaks { property, size, registers } => {
+                    let report = run(entrant, size, Some(mutant.name), &options(&[property], registers));
+                    let verdict = &report.verdicts[0];
+                    assert_eq!(verdict.holds, Some(false), "{what} is not caught: {property} {}", verdict.scope);
+                    let trace = verdict.trace.as_ref().expect("a violation has a trace");
+                    trace.replay().unwrap_or_else(|error| panic!("{what}: {error}"));
+                    if registers != RegisterKind::Atomic {
+                        let report = run(entrant, size, Some(mutant.name), &options(&[property], RegisterKind::Atomic));
+                        assert_eq!(report.verdicts[0].holds, Some(true), "{what} needs no {registers} registers");
+                    }
+                }
+                Fate::Harmless => {
+                    for size in sizes(entrant) {
+                        let properties = entrant.claims.properties;
+                        let report = run(entrant, size, Some(mutant.name), &options(properties, RegisterKind::Atomic));
+                        all_hold(&report, &what);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What still holds when places are given up at any wait, as often as one likes, where the algorithm knows how.
+#[test]
+fn abandoning_keeps_exclusion_and_order() {
+    let kept = [Property::MutualExclusion, Property::Fcfs, Property::BoundedExit];
+    for entrant in Entrant::all() {
+        let properties: Vec<_> = entrant.claims.properties.iter().copied().filter(|p| kept.contains(p)).collect();
+        let report = abandoning(entrant, 2, &options(&properties, RegisterKind::Atomic));
+        all_hold(&report, &format!("{} with abandoned places", entrant.name));
+        let without = run(entrant, Size::mutex(2), None, &options(&properties, RegisterKind::Atomic));
+        let can = entrant.name != "yang-anderson";
+        assert_eq!(report.transitions > without.transitions, can, "{} abandons", entrant.name);
+        // With passages bounded, and with them how often a place is given up, nobody gets stuck either.
+        let bounded = Options { passages: Some(2), ..options(entrant.claims.properties, RegisterKind::Atomic) };
+        all_hold(&abandoning(entrant, 2, &bounded), &format!("{} with few abandoned places", entrant.name));
+    }
+}
+
+/// What does not: a process that comes, gives up and comes again for ever can keep another at line 7 for ever, and while
+/// one is inside, two who take turns at giving up take ever larger numbers.
+#[test]
+fn abandoning_for_ever_starves_and_outgrows() {
+    for (name, property) in
+        [("bakery", Property::StarvationFreedom), ("black-white-bakery", Property::BoundedRegisters)]
+    {
+        let entrant = Entrant::named(name).expect("it is in the registry");
+        let verdict = abandoning(entrant, 3, &options(&[property], RegisterKind::Atomic)).verdicts.remove(0);
+        assert_eq!(verdict.holds, Some(false), "{name} {property}");
+        verdict.trace.expect("a violation has a trace").replay().expect("the trace replays");
+    }
+}
+
+fn abandoning(entrant: &Entrant, n: usize, options: &Options) -> Report {
+    let subject = entrant.build(Size::mutex(n), None, true).expect("it fits");
+    check(&*subject, options, &Progress::default()).expect("it runs")
+}
