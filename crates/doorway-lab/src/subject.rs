@@ -188,7 +188,8 @@ where
             }
             if !taken && m.input.is_none() {
                 taken = true;
-                fresh = false;
+                // Elsewhere it would only tell states apart that are the same.
+                fresh = section != Section::Exit;
             }
             let Some(next) = run? else {
                 return Ok(LocalState { section, fresh, held, log: std::mem::take(&mut m.log) });

@@ -29,7 +29,7 @@ pub(crate) fn ending_in<const W: usize>(searched: &Searched<'_, '_, W>, found: &
     let mut expander = Expander::new(searched.space, searched.plan, searched.rules);
     // Of several steps to that state the one with the violation is wanted.
     let mut last = None;
-    let expanded = expander.expand(&found.from, |step| {
+    let expanded = expander.expand(&found.from, |step: Step<W>| {
         if last.is_none() && step.key == found.to && step.events == found.events {
             last = Some(step);
         }
@@ -60,7 +60,7 @@ pub(crate) fn going_round<const W: usize>(
     for (from, p, to) in round(graph, lasso, start) {
         let (from, to) = (key(from), key(to));
         let mut chosen = None;
-        let expanded = expander.expand(&from, |step| {
+        let expanded = expander.expand(&from, |step: Step<W>| {
             if chosen.is_none() && step.p == p && step.key == to {
                 chosen = Some(step);
             }

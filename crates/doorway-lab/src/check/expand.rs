@@ -59,6 +59,24 @@ pub(crate) struct Step<const W: usize> {
     pub(crate) key: Key<W>,
 }
 
+/// What takes the steps from a state.
+pub(crate) trait Sink<const W: usize> {
+    /// A step.
+    fn step(&mut self, step: Step<W>);
+
+    /// A step at which there is nothing to notice: nearly all of them.
+    #[inline(always)]
+    fn plain(&mut self, p: usize, index: u32, key: Key<W>) {
+        self.step(Step { p, index, garbage: None, events: 0, overtaken: 0, key });
+    }
+}
+
+impl<const W: usize, F: FnMut(Step<W>)> Sink<W> for F {
+    fn step(&mut self, step: Step<W>) {
+        self(step);
+    }
+}
+
 /// What an overlapping read returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Garbage {
@@ -95,11 +113,11 @@ struct HotMove {
 
 #[derive(Clone, Copy)]
 struct HotLocal {
-    region: Region,
-    writing: Option<u16>,
     first: u32,
-    count: u32,
-    labels: Labels,
+    count: u8,
+    region: Region,
+    /// The register that it is in the middle of writing, or [`NO_REGISTER`].
+    writing: u16,
 }
 
 /// An outcome with its events, packed: next local state, new value, events.
@@ -130,6 +148,7 @@ impl HotCell {
 #[derive(Default)]
 struct HotProcess {
     locals: Vec<HotLocal>,
+    labels: Vec<Labels>,
     moves: Vec<HotMove>,
     cells: Vec<HotCell>,
 }
@@ -209,14 +228,10 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
                     width: 0,
                 });
             }
-            let count = known.moves.len() as u32;
-            hot.locals.push(HotLocal {
-                region: known.region,
-                writing: known.writing,
-                first,
-                count,
-                labels: known.labels,
-            });
+            let count = u8::try_from(known.moves.len()).expect("a process has few choices at a time");
+            let writing = known.writing.unwrap_or(NO_REGISTER);
+            hot.locals.push(HotLocal { first, count, region: known.region, writing });
+            hot.labels.push(known.labels);
         }
         hot.locals[local as usize]
     }
@@ -285,9 +300,9 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
         Ok(cell)
     }
 
-    /// Calls `emit` with every step from `key`.
+    /// Gives `sink` every step from `key`.
     #[inline(always)]
-    pub(crate) fn expand(&mut self, key: &Key<W>, mut emit: impl FnMut(Step<W>)) -> Result<(), Interrupt> {
+    pub(crate) fn expand(&mut self, key: &Key<W>, mut sink: impl Sink<W>) -> Result<(), Interrupt> {
         let labels = if self.rules.relabel { self.labels(key) } else { Labels::default() };
         for p in 0..self.plan.locals.len() {
             let local = self.plan.locals[p].get(key);
@@ -295,10 +310,10 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
             if self.rules.bounded && from.region == Region::Remainder && self.plan.passages[p].get(key) == 0 {
                 continue;
             }
-            for index in from.first..from.first + from.count {
+            for index in from.first..from.first + u32::from(from.count) {
                 let step = self.hot[p].moves[index as usize];
                 if self.rules.kind != RegisterKind::Atomic && self.overlaps(key, p, step)? {
-                    self.read_overlapping(key, p, local, index, &mut emit)?;
+                    self.read_overlapping(key, p, local, index, &mut sink)?;
                     continue;
                 }
                 let value = step.field.get(key);
@@ -306,18 +321,16 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
                 let mut next = *key;
                 self.plan.locals[p].set(&mut next, cell.next());
                 step.field.set(&mut next, cell.value());
-                let made = Step {
-                    p,
-                    index: index - from.first,
-                    garbage: None,
-                    events: cell.events(),
-                    overtaken: 0,
-                    key: next,
-                };
+                if cell.events() == 0 && !self.rules.relabel {
+                    sink.plain(p, index - from.first, next);
+                    continue;
+                }
+                let index = index - from.first;
+                let made = Step { p, index, garbage: None, events: cell.events(), overtaken: 0, key: next };
                 if self.rules.relabel {
-                    self.relabel_step(labels, made, &mut emit)?;
+                    self.relabel_step(labels, made, &mut sink)?;
                 } else {
-                    self.finish(made, &mut emit);
+                    self.finish(made, &mut sink);
                 }
             }
         }
@@ -325,13 +338,12 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
     }
 
     /// Counts passages, remembers who was before whom, notices violations.
-    #[inline(always)]
-    fn finish(&mut self, mut step: Step<W>, emit: &mut impl FnMut(Step<W>)) {
+    fn finish(&mut self, mut step: Step<W>, sink: &mut impl Sink<W>) {
         let notable = event::BEGINS | event::ENTERS | event::ABANDONS;
         if step.events & notable != 0 {
             self.note(&mut step);
         }
-        emit(step);
+        sink.step(step);
     }
 
     fn note(&mut self, step: &mut Step<W>) {
@@ -376,7 +388,7 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
         }
         for q in 0..self.plan.locals.len() {
             let local = self.plan.locals[q].get(key);
-            if q != p && self.local(q, local).writing == Some(step.register) {
+            if q != p && self.local(q, local).writing == step.register {
                 if step.effect == Effect::Begin {
                     let space = self.space.lock().unwrap_or_else(PoisonError::into_inner);
                     let name = space.registers[step.register as usize].name.clone();
@@ -395,22 +407,22 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
         p: usize,
         local: u32,
         index: u32,
-        emit: &mut impl FnMut(Step<W>),
+        sink: &mut impl Sink<W>,
     ) -> Result<(), Interrupt> {
         let step = self.hot[p].moves[index as usize];
         if self.rules.kind == RegisterKind::Regular {
             let old = step.field.get(key);
             let new = self.being_written(key, step)?;
-            self.answer(key, p, local, index, old, Some(Garbage::Value(old)), emit)?;
+            self.answer(key, p, local, index, old, Some(Garbage::Value(old)), sink)?;
             if new != old {
-                self.answer(key, p, local, index, new, Some(Garbage::Value(new)), emit)?;
+                self.answer(key, p, local, index, new, Some(Garbage::Value(new)), sink)?;
             }
             return Ok(());
         }
         if !self.rules.relabel {
             let values = self.lock().domain(step.register, &[])?;
             for value in values {
-                self.answer(key, p, local, index, value, Some(Garbage::Value(value)), emit)?;
+                self.answer(key, p, local, index, value, Some(Garbage::Value(value)), sink)?;
             }
             return Ok(());
         }
@@ -431,7 +443,7 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
             let own = index - was + self.local(p, local).first;
             for value in values {
                 let garbage = if plain { Garbage::Value(value) } else { Garbage::Position(position) };
-                self.answer(&widened, p, local, own, value, Some(garbage), emit)?;
+                self.answer(&widened, p, local, own, value, Some(garbage), sink)?;
             }
             if plain {
                 break;
@@ -445,7 +457,7 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
         for q in 0..self.plan.locals.len() {
             let local = self.plan.locals[q].get(key);
             let writer = self.local(q, local);
-            if writer.writing == Some(step.register) {
+            if writer.writing == step.register {
                 let cell = self.cell(q, local, writer.first, step.field.get(key))?;
                 return Ok(cell.value());
             }
@@ -463,7 +475,7 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
         index: u32,
         value: u32,
         garbage: Option<Garbage>,
-        emit: &mut impl FnMut(Step<W>),
+        sink: &mut impl Sink<W>,
     ) -> Result<(), Interrupt> {
         let cell = self.cell(p, local, index, value)?;
         let mut next = *key;
@@ -473,9 +485,9 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
         if self.rules.relabel {
             // The position has said already how wide the gaps around a new ticket are.
             let labels = self.labels(&made.key);
-            self.narrow(made, labels, 0, 0, emit)
+            self.narrow(made, labels, 0, 0, sink)
         } else {
-            self.finish(made, emit);
+            self.finish(made, sink);
             Ok(())
         }
     }
@@ -493,9 +505,17 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
         }
         for p in 0..self.plan.locals.len() {
             let local = self.plan.locals[p].get(key);
-            all = all.or(self.local(p, local).labels);
+            all = all.or(self.local_labels(p, local));
         }
         all
+    }
+
+    #[inline(always)]
+    fn local_labels(&mut self, p: usize, local: u32) -> Labels {
+        if local as usize >= self.hot[p].labels.len() {
+            self.fetch(p, local);
+        }
+        self.hot[p].labels[local as usize]
     }
 
     #[inline(always)]
@@ -525,14 +545,14 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
 
     /// Brings a step's state into its one form, for every width that a wide gap may be left with. The state before it
     /// was in that form, with the labels `was`.
-    fn relabel_step(&mut self, was: Labels, step: Step<W>, emit: &mut impl FnMut(Step<W>)) -> Result<(), Interrupt> {
+    fn relabel_step(&mut self, was: Labels, step: Step<W>, sink: &mut impl Sink<W>) -> Result<(), Interrupt> {
         let is = self.labels(&step.key);
         if was == is {
-            self.finish(step, emit);
+            self.finish(step, sink);
             return Ok(());
         }
         let (split, most) = slack(was, is);
-        (0..=most).try_for_each(|extra| self.narrow(step, is, split, extra, emit))
+        (0..=most).try_for_each(|extra| self.narrow(step, is, split, extra, sink))
     }
 
     fn narrow(
@@ -541,14 +561,14 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
         labels: Labels,
         split: u32,
         extra: u32,
-        emit: &mut impl FnMut(Step<W>),
+        sink: &mut impl Sink<W>,
     ) -> Result<(), Interrupt> {
         if labels.0 == u128::MAX {
             return Err(Interrupt::Fault(Fault::TicketRange));
         }
         let (id, map) = self.map(labels, split, extra, true);
         let key = self.rename(&step.key, id, &map)?;
-        self.finish(Step { key, ..step }, emit);
+        self.finish(Step { key, ..step }, sink);
         Ok(())
     }
 
@@ -580,7 +600,7 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
         for p in 0..self.plan.locals.len() {
             let field = self.plan.locals[p];
             let local = field.get(key);
-            if !self.local(p, local).labels.meets(map.changes) {
+            if !self.local_labels(p, local).meets(map.changes) {
                 continue;
             }
             let new = match self.renamed_locals.get(&(p as u16, local, id)) {

@@ -1,6 +1,6 @@
 //! Breadth-first search over all interleavings, level by level, by as many workers as there are cores.
 //!
-//! Each worker owns the states whose hash falls to it: only it looks them up, stores them and expands them. Successors
+//! Each worker owns a share of the states ([`Plan::owner`]): only it looks them up, stores them and expands them. Successors
 //! that belong to another worker are mailed to it in bundles. No lock is taken per state.
 
 use std::sync::{
@@ -9,15 +9,17 @@ use std::sync::{
 };
 
 use super::{
-    expand::{Expander, Interrupt, Rules, Step, event},
+    expand::{Expander, Interrupt, Rules, Sink, Step, event},
     pack::{Key, Plan, hash},
     space::Space,
-    store::{Shard, owner},
+    store::Shard,
 };
 use crate::replay::Fault;
 
 /// How many keys are looked up at once.
 const BATCH: usize = 256;
+/// How many successors are remembered as passed on already: as many as the processor's nearest caches hold.
+const RECENT: usize = 1 << 13;
 /// How many keys are mailed at once.
 const BUNDLE: usize = 4096;
 
@@ -161,6 +163,7 @@ fn work<const W: usize>(
         expander: Expander::new(task.space, task.plan, task.rules),
         me,
         workers,
+        recent: vec![[0; W]; RECENT],
         own: Vec::with_capacity(2 * BATCH),
         out: (0..workers).map(|_| Vec::with_capacity(BUNDLE)).collect(),
     };
@@ -213,6 +216,7 @@ struct Worker<'a, 's, 't, const W: usize> {
     expander: Expander<'a, 's, W>,
     me: usize,
     workers: usize,
+    recent: Vec<Key<W>>,
     own: Bundle<W>,
     out: Vec<Bundle<W>>,
 }
@@ -253,36 +257,9 @@ impl<const W: usize> Worker<'_, '_, '_, W> {
 
     #[inline(always)]
     fn expand(&mut self, key: &Key<W>, transitions: &mut u64) -> Result<(), Interrupt> {
-        let Self { task, shared, expander, me, workers, own, out } = self;
-        expander.expand(key, |step| {
-            *transitions += 1;
-            if (step.events & task.watch != 0 || step.overtaken != 0) && is_violation(task, &step) {
-                let new = Found { from: *key, to: step.key, events: step.events };
-                let mut found = shared.found.lock().unwrap_or_else(PoisonError::into_inner);
-                // The least of them, so that the answer does not depend on who was faster.
-                if found.is_none_or(|old| new < old) {
-                    *found = Some(new);
-                }
-            }
-            if step.key == *key {
-                return; // a failed wait
-            }
-            let hash = hash(&step.key);
-            if *workers == 1 {
-                own.push((step.key, hash));
-                return;
-            }
-            match owner(hash, *workers) {
-                mine if mine == *me => own.push((step.key, hash)),
-                other => {
-                    out[other].push((step.key, hash));
-                    if out[other].len() >= BUNDLE {
-                        let bundle = std::mem::replace(&mut out[other], Vec::with_capacity(BUNDLE));
-                        shared.mail[other].lock().unwrap_or_else(PoisonError::into_inner).push(bundle);
-                    }
-                }
-            }
-        })
+        let Self { task, shared, expander, me, workers, recent, own, out } = self;
+        let (me, workers) = (*me, *workers);
+        expander.expand(key, Dispatch { task, shared, me, workers, recent, own, out, from: key, transitions })
     }
 
     fn send(&mut self, other: usize) {
@@ -297,6 +274,62 @@ impl<const W: usize> Worker<'_, '_, '_, W> {
         for bundle in bundles {
             for batch in bundle.chunks(BATCH) {
                 shard.insert_all(batch);
+            }
+        }
+    }
+}
+
+/// Sends the successors of one state to the workers that own them.
+struct Dispatch<'e, 'a, 's, const W: usize> {
+    task: &'e Task<'a, 's, W>,
+    shared: &'e Shared<W>,
+    me: usize,
+    workers: usize,
+    recent: &'e mut [Key<W>],
+    own: &'e mut Bundle<W>,
+    out: &'e mut [Bundle<W>],
+    from: &'e Key<W>,
+    transitions: &'e mut u64,
+}
+
+impl<const W: usize> Sink<W> for Dispatch<'_, '_, '_, W> {
+    fn step(&mut self, step: Step<W>) {
+        if (step.events & self.task.watch != 0 || step.overtaken != 0) && is_violation(self.task, &step) {
+            let new = Found { from: *self.from, to: step.key, events: step.events };
+            let mut found = self.shared.found.lock().unwrap_or_else(PoisonError::into_inner);
+            // The least of them, so that the answer does not depend on who was faster.
+            if found.is_none_or(|old| new < old) {
+                *found = Some(new);
+            }
+        }
+        self.plain(step.p, step.index, step.key);
+    }
+
+    #[inline(always)]
+    fn plain(&mut self, _: usize, _: u32, key: Key<W>) {
+        *self.transitions += 1;
+        if key == *self.from {
+            return; // a failed wait
+        }
+        let hash = hash(&key);
+        // Two steps of different processes mostly commute, so most states are found twice within a short time.
+        let recent = &mut self.recent[hash as usize % RECENT];
+        if *recent == key {
+            return;
+        }
+        *recent = key;
+        if self.workers == 1 {
+            self.own.push((key, hash));
+            return;
+        }
+        match self.task.plan.owner(&key, self.workers) {
+            mine if mine == self.me => self.own.push((key, hash)),
+            other => {
+                self.out[other].push((key, hash));
+                if self.out[other].len() >= BUNDLE {
+                    let bundle = std::mem::replace(&mut self.out[other], Vec::with_capacity(BUNDLE));
+                    self.shared.mail[other].lock().unwrap_or_else(PoisonError::into_inner).push(bundle);
+                }
             }
         }
     }

@@ -4,10 +4,10 @@
 use std::sync::Mutex;
 
 use super::{
-    expand::{Expander, Interrupt, Rules},
+    expand::{Expander, Interrupt, Rules, Step},
     pack::{Key, Plan, hash},
     space::Space,
-    store::{Numbers, Shard, owner},
+    store::{Numbers, Shard},
 };
 use crate::subject::Region;
 
@@ -63,9 +63,9 @@ impl Graph {
             let mut part = Part::default();
             for key in &shard.log {
                 let before = part.edges.len();
-                expander.expand(key, |step| {
+                expander.expand(key, |step: Step<W>| {
                     let hash = hash(&step.key);
-                    let at = owner(hash, shards.len());
+                    let at = plan.owner(&step.key, shards.len());
                     let number = shards[at].number(&numbers[at], &step.key, hash).expect("the search is exhausted");
                     let target = (bases[at] + number as usize) as u32;
                     part.edges.push((step.p as u32) << TARGET_BITS | target);
@@ -206,11 +206,12 @@ fn split(edge: u32) -> (usize, u32) {
 /// The number of a key's state, for checks that look states up in an earlier search.
 pub(crate) fn lookup<const W: usize>(
     graph: &Graph,
+    plan: &Plan,
     shards: &[Shard<W>],
     numbers: &[Numbers],
     key: &Key<W>,
 ) -> Option<u32> {
     let hash = hash(key);
-    let at = owner(hash, shards.len());
+    let at = plan.owner(key, shards.len());
     shards[at].number(&numbers[at], key, hash).map(|number| graph.state(at, number))
 }

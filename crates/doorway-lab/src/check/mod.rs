@@ -305,7 +305,7 @@ impl Conclude<'_, '_> {
         let numbers: Vec<_> = searched.shards.iter().map(store::Shard::numbers).collect();
         let judge: Judge<'_> = &|fields, overtaken| {
             let key = searched.plan.pack::<W>(fields);
-            let state = graph::lookup(graph, &searched.shards, &numbers, &key);
+            let state = graph::lookup(graph, searched.plan, &searched.shards, &numbers, &key);
             state.is_some_and(|state| stuck[state as usize] & overtaken != 0)
         };
         Search { judge: Some(judge), ..search }.run(&mut decide)

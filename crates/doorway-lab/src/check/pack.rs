@@ -44,6 +44,26 @@ pub(crate) struct Widths {
     pub(crate) order: bool,
 }
 
+impl Widths {
+    /// The same with every bit that is left over in the words given out too: what is learned later then still fits, and
+    /// the states need not be packed again.
+    pub(crate) fn roomy(mut self) -> Self {
+        let words = Plan::new(&self).words;
+        loop {
+            let mut wider = self.clone();
+            wider.locals.iter_mut().for_each(|bits| *bits = (*bits + 1).min(31));
+            if wider == self || Plan::new(&wider).words > words {
+                return self;
+            }
+            self = wider.clone();
+            wider.registers.iter_mut().filter(|bits| **bits > 1).for_each(|bits| *bits = (*bits + 1).min(24));
+            if Plan::new(&wider).words <= words {
+                self = wider;
+            }
+        }
+    }
+}
+
 /// The bits that are needed to count up to `count` different numbers.
 pub(crate) fn bits_for(count: usize) -> u32 {
     usize::BITS - count.saturating_sub(1).leading_zeros()
@@ -78,6 +98,14 @@ impl Plan {
         Self { registers, locals, passages, order, words, shared }
     }
 
+    /// Which of the workers owns a state: this follows from where process 0 is, so that only its steps lead from one
+    /// worker to another, and what the others do from there stays together.
+    #[inline(always)]
+    pub(crate) fn owner<const W: usize>(&self, key: &Key<W>, workers: usize) -> usize {
+        let place = u64::from(self.locals[0].get(key)) << 32 | u64::from(self.passages[0].get(key));
+        ((u128::from(hash(&[place])) * workers as u128) >> 64) as usize
+    }
+
     pub(crate) fn empty<const W: usize>() -> Key<W> {
         let mut key = [0; W];
         key[0] = OCCUPIED;
@@ -91,6 +119,13 @@ impl Plan {
     /// All numbers of a state, in the order of the plan.
     pub(crate) fn unpack(&self, key: &[u64]) -> Vec<u32> {
         self.fields().map(|field| field.get(key)).collect()
+    }
+
+    /// The same state under another plan.
+    pub(crate) fn repack<const W: usize>(&self, key: &[u64], to: &Self) -> Key<W> {
+        let mut packed = Self::empty();
+        self.fields().zip(to.fields()).for_each(|(old, new)| new.set(&mut packed, old.get(key)));
+        packed
     }
 
     /// The state with these numbers. A plan without order takes those of one with order too.
@@ -132,7 +167,7 @@ impl Room {
 pub(crate) fn hash<const W: usize>(key: &Key<W>) -> u64 {
     let mut h: u64 = 0x243f_6a88_85a3_08d3;
     for &word in key {
-        let product = u128::from(word ^ h).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+        let product = u128::from(word ^ h) * u128::from(0x9e37_79b9_7f4a_7c15_u64);
         h = (product >> 64) as u64 ^ product as u64;
     }
     h
@@ -154,12 +189,26 @@ mod tests {
         for (i, field) in narrow.fields().enumerate() {
             field.set(&mut key, (i as u32 * 5 + 3) & field.mask as u32);
         }
-        let wider: Key<2> = wide.pack(&narrow.unpack(&key));
+        let wider: Key<2> = narrow.repack(&key, &wide);
         for (i, (old, new)) in narrow.fields().zip(wide.fields()).enumerate() {
             let number = (i as u32 * 5 + 3) & old.mask as u32;
             assert_eq!((old.get(&key), new.get(&wider)), (number, number), "field {i}");
         }
         assert_eq!(narrow.pack::<1>(&wide.unpack(&wider)), key);
+    }
+
+    #[test]
+    fn left_over_bits_are_given_out_and_no_more_words_taken() {
+        let roomy = widths(7).roomy();
+        assert_eq!(
+            (Plan::new(&roomy).words, &roomy.locals[..2]),
+            (1, &[7, 8][..]),
+            "there was no room for one more each"
+        );
+        let roomy = Widths { registers: vec![1, 3], locals: vec![4, 4], passages: 0, order: false }.roomy();
+        assert_eq!(Plan::new(&roomy).words, 1);
+        assert!(roomy.locals.iter().all(|&bits| bits > 15), "{roomy:?}");
+        assert_eq!(roomy.registers[0], 1, "a bit is a bit");
     }
 
     #[test]

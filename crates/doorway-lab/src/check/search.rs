@@ -6,9 +6,9 @@ use std::sync::Mutex;
 use super::{
     expand::{Expander, Rules, Step},
     explore::{End, Progress, Task, explore},
-    pack::{Key, Plan, Widths, bits_for, hash},
+    pack::{Key, Plan, Widths, bits_for},
     space::Space,
-    store::{Shard, owner},
+    store::Shard,
 };
 
 /// A search that has ended.
@@ -64,7 +64,7 @@ impl Search<'_, '_> {
     pub(crate) fn run<T: Then>(&self, then: &mut T) -> T::Out {
         let mut saved = None;
         loop {
-            let plan = Plan::new(&self.widths());
+            let plan = Plan::new(&self.widths().roomy());
             macro_rules! attempt {
                 ($($w:literal),*) => {
                     match plan.words {
@@ -107,13 +107,13 @@ impl Search<'_, '_> {
                 let first = Expander::<W>::new(self.space, plan, self.rules).initial(self.passages);
                 self.progress.states.store(1, std::sync::atomic::Ordering::Relaxed);
                 self.progress.depth.store(0, std::sync::atomic::Ordering::Relaxed);
-                (self.shards(vec![vec![first], vec![]]), 0)
+                (self.shards(plan, vec![vec![first], vec![]]), 0)
             }
             Some(saved) => {
-                let repack = |key: &[u64]| plan.pack(&saved.plan.unpack(key));
+                let repack = |key: &[u64]| saved.plan.repack(key, plan);
                 let levels =
                     saved.levels.iter().map(|level| level.chunks_exact(saved.stride).map(repack).collect()).collect();
-                (self.shards(levels), saved.transitions)
+                (self.shards(plan, levels), saved.transitions)
             }
         };
         let end = explore(&task, &mut shards, &mut transitions);
@@ -126,7 +126,7 @@ impl Search<'_, '_> {
     }
 
     /// Deals states out to the workers. The last level holds what has been found beyond the one being expanded.
-    fn shards<const W: usize>(&self, levels: Vec<Vec<Key<W>>>) -> Vec<Shard<W>> {
+    fn shards<const W: usize>(&self, plan: &Plan, levels: Vec<Vec<Key<W>>>) -> Vec<Shard<W>> {
         let mut logs: Vec<Vec<Key<W>>> = vec![Vec::new(); self.workers];
         let mut starts: Vec<Vec<usize>> = vec![Vec::new(); self.workers];
         for level in levels {
@@ -134,7 +134,7 @@ impl Search<'_, '_> {
                 starts.push(log.len());
             }
             for key in level {
-                logs[owner(hash(&key), self.workers)].push(key);
+                logs[plan.owner(&key, self.workers)].push(key);
             }
         }
         logs.into_iter()
@@ -220,7 +220,7 @@ pub(crate) fn step_to<const W: usize>(
     to: &Key<W>,
 ) -> Option<Step<W>> {
     let mut found = None;
-    let expanded = expander.expand(from, |step| {
+    let expanded = expander.expand(from, |step: Step<W>| {
         if found.is_none() && step.key == *to {
             found = Some(step);
         }
