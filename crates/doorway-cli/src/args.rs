@@ -34,8 +34,11 @@ pub(crate) enum Lab {
 }
 
 const CHECK_HELP: &str = "\
-Exit code: 0 all properties hold and the search is complete; 1 a property is violated; 3 nothing is \
-violated, but the search is incomplete; 2 usage error.
+Exit code:
+  0  all properties hold and the search is complete
+  1  a property is violated
+  2  usage error
+  3  nothing is violated, but the search is incomplete
 
 Examples:
   doorway lab check bakery -n 3
@@ -43,10 +46,21 @@ Examples:
   doorway lab check black-white-bakery --mutant as-printed";
 
 const SIMULATE_HELP: &str = "\
-Schedulers: round-robin, random, pct (priorities with random changes), script:FILE (one turn per line: a \
-process id, `ID*COUNT`, or `ID until REGION`; # begins a comment).
+Schedulers:
+  round-robin    one after the other
+  random         anybody, each as likely
+  pct            priorities that change at random
+  002-section-4  burns-lamport only: its last process is blocked n(n-1)/2 times in one passage
+  script:FILE    what the file says, line by line; # begins a comment
+                   ID               one step of the process
+                   ID*COUNT         that many
+                   ID past LINE     until it has executed that line of the paper
+                   ID until REGION  until it is there: remainder, doorway, waiting, critical, exit
 
-Exit code: 0; 1 if a property was violated; 2 usage error.";
+Exit code:
+  0  no property was violated
+  1  a property was violated
+  2  usage error";
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
@@ -95,7 +109,7 @@ pub(crate) struct Check {
     #[arg(long, value_name = "NAME")]
     pub(crate) property: Vec<String>,
     /// Stop after this many states
-    #[arg(long, value_name = "M", default_value_t = 200_000_000)]
+    #[arg(long, value_name = "M", default_value_t = 50_000_000)]
     pub(crate) max_states: u64,
     /// Workers; default: one per core
     #[arg(long, short = 'j', value_name = "J")]
@@ -103,7 +117,7 @@ pub(crate) struct Check {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write the first counterexample to this file
+    /// Write the first counterexample to this file, for `lab replay`
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
 }
@@ -112,7 +126,7 @@ pub(crate) struct Check {
 pub(crate) struct Simulate {
     #[command(flatten)]
     pub(crate) instance: Instance,
-    /// Who moves next: round-robin, random, pct or script:FILE
+    /// Who moves next, see below
     #[arg(long, value_name = "NAME", default_value = "random")]
     pub(crate) scheduler: String,
     /// Passages per process

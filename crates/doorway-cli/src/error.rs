@@ -4,6 +4,8 @@ use std::{io, path::PathBuf, process::ExitCode};
 
 use doorway_lab::{Fault, trace::TraceError};
 
+use crate::output;
+
 /// Why a command did not do what it was asked to.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
@@ -30,44 +32,39 @@ pub(crate) enum Failure {
     },
     /// Standard output is gone.
     #[error("cannot write the output: {0}")]
-    Output(#[from] io::Error),
+    Output(io::Error),
     /// The algorithm cannot be run in the lab.
     #[error("this cannot be explored: {0}")]
     Fault(Fault),
 }
 
-impl Failure {
-    /// The exit code.
-    pub(crate) fn code(&self) -> u8 {
-        match self {
-            // Whoever closed the pipe has seen enough.
-            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
-            _ => 2,
-        }
-    }
-}
-
-/// Reports a command line that could not be understood, in one line.
+/// Reports a command line that could not be understood, in one line; or prints the help that was asked for.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind;
     if matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     ) {
-        let shown = error.print().is_ok();
+        // There is nothing to be done about help that cannot be shown.
+        let _ = error.print();
         let asked = error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
-        return ExitCode::from(if shown && asked { 0 } else { 2 });
+        return ExitCode::from(if asked { 0 } else { 2 });
     }
     let text = error.to_string();
-    let mut parts: Vec<&str> = Vec::new();
+    let mut said = String::new();
     for line in text.lines().map(str::trim) {
         if line.starts_with("Usage:") || line.starts_with("For more information") {
             break;
         }
-        if !line.is_empty() {
-            parts.push(line.strip_prefix("error: ").unwrap_or(line));
+        match line.strip_prefix("tip: ") {
+            // How to pass a flag as a value, which nobody wants here.
+            Some(tip) if tip.starts_with("to pass") => {}
+            Some(tip) => said.extend(["; ", tip]),
+            None if line.is_empty() => {}
+            None if said.is_empty() => said.push_str(line.strip_prefix("error: ").unwrap_or(line)),
+            None => said.extend([" ", line]),
         }
     }
-    eprintln!("doorway: {}; try --help", parts.join(" "));
+    output::say(format_args!("{said}; try --help"));
     ExitCode::from(2)
 }

@@ -5,6 +5,7 @@
 mod args;
 mod error;
 mod lab;
+mod output;
 mod table;
 
 use std::process::ExitCode;
@@ -21,8 +22,8 @@ fn main() -> ExitCode {
         Ok(cli) => match run(cli) {
             Ok(code) => code,
             Err(failure) => {
-                eprintln!("doorway: {failure}");
-                ExitCode::from(failure.code())
+                output::say(failure);
+                ExitCode::from(2)
             }
         },
         Err(error) => error::usage(&error),

@@ -8,7 +8,7 @@
 //! An algorithm gets here through the registry of `doorway-core`, as an [`Entrant`]. Nothing about it is written twice:
 //! what is explored is the code that ships.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod check;
 pub mod cost;

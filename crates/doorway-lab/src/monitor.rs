@@ -31,11 +31,18 @@ impl Monitor {
         }
         self.regions[p] = event.to;
         if event.to == Region::Critical && event.from != Region::Critical {
+            // With one slot both names mean the same.
+            let mut note = |with_one_slot, property| {
+                if self.k == 1 {
+                    violated.push(with_one_slot);
+                }
+                violated.push(property);
+            };
             if self.regions.iter().filter(|&&region| region == Region::Critical).count() > self.k {
-                violated.push(if self.k == 1 { Property::MutualExclusion } else { Property::KExclusion });
+                note(Property::MutualExclusion, Property::KExclusion);
             }
             if self.overtaken(p).count() >= self.k {
-                violated.push(if self.k == 1 { Property::Fcfs } else { Property::KFcfs });
+                note(Property::Fcfs, Property::KFcfs);
             }
         }
         if event.to == Region::Critical || event.abandons {

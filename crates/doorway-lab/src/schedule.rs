@@ -38,8 +38,18 @@ pub enum ScheduleError {
         /// What it says.
         text: String,
     },
-    /// A script that names a process that is not there or cannot move.
-    #[error("line {line} of the script: process {process} cannot move there")]
+    /// A script that names a process that is not there.
+    #[error("line {line} of the script: there is no process {process}; with -n {n} they are 0 to {}", n - 1)]
+    Nobody {
+        /// Which line, from 1.
+        line: usize,
+        /// Who.
+        process: usize,
+        /// How many there are.
+        n: usize,
+    },
+    /// A script that wants a process to move that is done.
+    #[error("line {line} of the script: process {process} has crashed or made all its passages; see --passages")]
     Stuck {
         /// Which line, from 1.
         line: usize,
@@ -168,7 +178,7 @@ impl Script {
             }
             let turn = parse_line(line).ok_or_else(|| ScheduleError::Syntax { line: i + 1, text: line.into() })?;
             if turn.process >= n {
-                return Err(ScheduleError::Stuck { line: i + 1, process: turn.process });
+                return Err(ScheduleError::Nobody { line: i + 1, process: turn.process, n });
             }
             turns.push((i + 1, turn));
         }

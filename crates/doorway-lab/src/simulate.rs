@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use doorway_core::{Property, RegisterKind};
+use doorway_core::RegisterKind;
 
 use crate::{
     cost::Meter,
@@ -127,7 +127,7 @@ pub fn simulate(
         regions[p] = event.to;
         let value = event.register.map(|r| machine.value(r));
         for property in monitor.observe(&event, value) {
-            if is_checked(property, claims.properties) {
+            if claims.properties.contains(&property) {
                 outcome.violations += 1;
                 outcome.violated.insert(property.name());
             }
@@ -157,11 +157,6 @@ pub fn simulate(
         last = Some(event);
     }
     Ok(outcome)
-}
-
-/// Exclusion is always looked at, the rest where the algorithm claims it.
-fn is_checked(property: Property, claimed: &[Property]) -> bool {
-    matches!(property, Property::MutualExclusion | Property::KExclusion) || claimed.contains(&property)
 }
 
 /// What a process chooses: the only thing it can, or one at random. A wait is given up once in a while.

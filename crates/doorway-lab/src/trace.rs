@@ -1,5 +1,7 @@
 //! Traces: a schedule that shows something, as a file that can be replayed.
 
+mod confirm;
+
 use doorway_core::{Property, RegisterKind, Size, layout::Erased};
 use serde::{Deserialize, Serialize};
 
@@ -58,7 +60,6 @@ pub struct TraceStep {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub garbage: Option<u64>,
     /// Where the process is afterwards.
-    #[serde(default)]
     pub region: String,
 }
 
@@ -81,10 +82,10 @@ pub enum TraceError {
     Foreign(String),
     /// Made by a later version.
     #[error("the trace has version {0}, this doorway reads version {VERSION}; replay it with the doorway that made it")]
-    Version(u32),
+    Version(u64),
     /// It names something that does not exist here.
-    #[error("the trace names {0}, which this doorway does not know; see `doorway lab list`")]
-    Unknown(String),
+    #[error("the trace names {0}, which this doorway does not know; see `doorway {1}`")]
+    Unknown(String, &'static str),
     /// The algorithm does not serve the trace's size.
     #[error("the trace does not fit: {0}")]
     Unfit(#[from] doorway_core::Unfit),
@@ -98,6 +99,11 @@ pub enum TraceError {
         /// What happens.
         actual: String,
     },
+    /// It replays, but nothing is violated.
+    #[error(
+        "the trace replays but does not show that {0} is violated; make one with `doorway lab check ALG --trace FILE`"
+    )]
+    NotShown(Property),
     /// The algorithm cannot be run in the lab.
     #[error("{0}")]
     Fault(Fault),
@@ -146,9 +152,10 @@ impl Trace {
         if value.get("format").and_then(|f| f.as_str()) != Some(FORMAT) {
             return Err(TraceError::Foreign(format!("it has no \"format\": \"{FORMAT}\"")));
         }
-        let version = value.get("version").and_then(serde_json::Value::as_u64).unwrap_or(0) as u32;
-        if version != VERSION {
-            return Err(TraceError::Version(version));
+        match value.get("version").and_then(serde_json::Value::as_u64) {
+            None => return Err(TraceError::Foreign("it has no \"version\"".into())),
+            Some(version) if version != u64::from(VERSION) => return Err(TraceError::Version(version)),
+            Some(_) => {}
         }
         serde_json::from_value(value).map_err(|error| TraceError::Foreign(error.to_string()))
     }
@@ -166,7 +173,7 @@ impl Trace {
     /// If there is none of that name, or not of that size.
     pub fn subject(&self) -> Result<Box<dyn Subject>, TraceError> {
         let entrant = Entrant::named(&self.algorithm)
-            .ok_or_else(|| TraceError::Unknown(format!("the algorithm {:?}", self.algorithm)))?;
+            .ok_or_else(|| TraceError::Unknown(format!("the algorithm {:?}", self.algorithm), "lab list"))?;
         let mutant = match &self.mutant {
             None => None,
             Some(name) => Some(
@@ -175,7 +182,9 @@ impl Trace {
                     .mutants
                     .iter()
                     .find(|mutant| mutant.name == name)
-                    .ok_or_else(|| TraceError::Unknown(format!("the mutant {name:?} of {}", self.algorithm)))?
+                    .ok_or_else(|| {
+                        TraceError::Unknown(format!("the mutant {name:?} of {}", self.algorithm), "lab list")
+                    })?
                     .name,
             ),
         };
@@ -188,39 +197,42 @@ impl Trace {
         Ok(entrant.build(size, mutant, abandons)?)
     }
 
-    /// Runs the trace again, without forgetting anything, and compares every step.
+    /// Runs the trace again, without forgetting anything, compares every step, and checks that what the trace says is
+    /// violated is.
     ///
     /// # Errors
-    /// If the algorithm does something else.
+    /// If the algorithm does something else, or nothing is violated.
     pub fn replay(&self) -> Result<Replayed, TraceError> {
         let subject = self.subject()?;
         let registers = self
             .registers
             .parse::<RegisterKind>()
-            .map_err(|()| TraceError::Unknown(format!("{:?} registers", self.registers)))?;
+            .map_err(|()| TraceError::Unknown(format!("{:?} registers", self.registers), "lab check --help"))?;
         let mut run = Run::new(&*subject, registers, false).map_err(TraceError::Fault)?;
         let mut replayed =
             Replayed { events: Vec::new(), violations: Vec::new(), registers: Vec::new(), regions: Vec::new() };
+        let mut turns = Vec::new();
         for (i, step) in self.steps.iter().enumerate() {
-            let diverged = |actual: String| TraceError::Diverged { step: i + 1, expected: step.access.clone(), actual };
-            let choice = parse_choice(step.choice.as_deref())
-                .ok_or_else(|| TraceError::Unknown(format!("the choice {:?}", step.choice)))?;
-            let turn = Turn { process: step.process, choice, garbage: step.garbage };
+            let diverged = |actual: String| TraceError::Diverged { step: i + 1, expected: step.words(), actual };
+            let turn = step.turn().ok_or_else(|| diverged("no such move".into()))?;
             let (event, violated) = match run.take(turn) {
                 Ok(done) => done,
                 Err(Fault::Impure) => return Err(diverged("no such move".into())),
                 Err(fault) => return Err(TraceError::Fault(fault)),
             };
-            if (&event.access, event.line) != (&step.access, step.line) {
-                return Err(diverged(event.access));
+            let actual = TraceStep::new(&event, turn);
+            if (&actual.access, actual.line, &actual.region) != (&step.access, step.line, &step.region) {
+                return Err(diverged(actual.words()));
             }
             replayed.violations.extend(violated.into_iter().map(|property| (i, property)));
             replayed.events.push(event);
+            turns.push(turn);
         }
         let machine = &run.machine;
         replayed.registers =
             subject.cells().iter().enumerate().map(|(r, cell)| (cell.name.clone(), machine.value(r).text())).collect();
         replayed.regions = (0..self.n).map(|p| machine.region(p)).collect();
+        self.confirm(&mut run, &turns, &replayed)?;
         Ok(replayed)
     }
 }
@@ -263,10 +275,14 @@ impl<'s> Run<'s> {
         Ok((event, violated))
     }
 
-    /// The value of the register's type that a word stands for.
+    /// The value of the register's type that a word stands for, if a read by `p` may return just any.
     fn garbage(&self, p: usize, choice: Choice, word: u64) -> Option<Box<dyn Erased>> {
         let step = self.machine.moves(p).iter().find(|m| m.choice == choice)?;
-        let held = self.machine.value(self.machine.register_of(step)?);
+        let register = self.machine.register_of(step)?;
+        if !self.machine.in_flux(register, p) {
+            return None;
+        }
+        let held = self.machine.value(register);
         held.domain(&[doorway_core::Ticket::from_label(word)])?.into_iter().find(|value| value.word() == word)
     }
 }
@@ -289,20 +305,22 @@ impl TraceStep {
             region: format!("{:?}", event.to).to_lowercase(),
         }
     }
-}
 
-fn parse_choice(text: Option<&str>) -> Option<Choice> {
-    match text {
-        None => Some(Choice::Go),
-        Some("abandon") => Some(Choice::Abandon),
-        Some(text) => {
-            let (word, number) = text.split_once(' ')?;
-            let number = number.parse().ok()?;
-            match word {
-                "request" => Some(Choice::Request(number)),
-                "outcome" => Some(Choice::Outcome(number)),
-                _ => None,
-            }
-        }
+    /// What the process is to do; `None` if that cannot be read.
+    fn turn(&self) -> Option<Turn> {
+        let choice = match self.choice.as_deref() {
+            None => Choice::Go,
+            Some("abandon") => Choice::Abandon,
+            Some(text) => match text.split_once(' ')? {
+                ("request", number) => Choice::Request(number.parse().ok()?),
+                ("outcome", number) => Choice::Outcome(number.parse().ok()?),
+                _ => return None,
+            },
+        };
+        Some(Turn { process: self.process, choice, garbage: self.garbage })
+    }
+
+    fn words(&self) -> String {
+        format!("line {}: {}, then in {}", self.line, self.access, self.region)
     }
 }

@@ -1,22 +1,16 @@
 //! `doorway lab check`.
 
-use std::{
-    fs,
-    io::{IsTerminal, Write},
-    process::ExitCode,
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
-    thread,
-    time::{Duration, Instant},
-};
+use std::{fs, process::ExitCode, thread};
 
 use doorway_core::{Primitive, Property, RegisterKind};
 use doorway_lab::{Entrant, Options, Progress, Report, Subject, Verdict, check};
 use serde_json::json;
 
-use super::steps::steps;
+use super::{steps::steps, watch::watched};
 use crate::{
     args::Check,
     error::Failure,
+    output::{print, say},
     table::{columns, grouped},
 };
 
@@ -26,12 +20,19 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
     let options = options(args, entrant, &*subject)?;
     let progress = Progress::default();
     let report = watched(&progress, || check(&*subject, &options, &progress)).map_err(Failure::Fault)?;
-    if let (Some(path), Some(trace)) = (&args.trace, report.verdicts.iter().find_map(|v| v.trace.as_ref())) {
-        fs::write(path, trace.to_json()).map_err(|error| Failure::File { verb: "write", path: path.clone(), error })?;
+    if let Some(path) = &args.trace {
+        match report.verdicts.iter().find_map(|verdict| verdict.trace.as_ref()) {
+            Some(trace) => fs::write(path, trace.to_json()).map_err(|error| Failure::File {
+                verb: "write",
+                path: path.clone(),
+                error,
+            })?,
+            None => say(format_args!("no violation was found, so {} was not written", path.display())),
+        }
     }
     let text =
-        if args.json { as_json(&*subject, &options, &report) } else { as_text(entrant, &*subject, args, &report) };
-    std::io::stdout().write_all(text.as_bytes())?;
+        if args.json { as_json(&*subject, &options, &report) } else { as_text(entrant, &*subject, &options, &report) };
+    print(&text)?;
     let violated = report.verdicts.iter().any(|verdict| verdict.holds == Some(false));
     let decided = report.complete && report.verdicts.iter().all(|verdict| verdict.holds.is_some());
     Ok(ExitCode::from(match (violated, decided) {
@@ -103,45 +104,6 @@ fn property(name: &str, subject: &dyn Subject) -> Result<Property, Failure> {
     Ok(property)
 }
 
-/// Runs the search and, on a terminal, shows how far it is.
-fn watched<T: Send>(progress: &Progress, search: impl FnOnce() -> T + Send) -> T {
-    if !std::io::stderr().is_terminal() {
-        return search();
-    }
-    let done = AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let started = Instant::now();
-            let mut last = (0, started);
-            let mut shown = false;
-            while !done.load(Relaxed) {
-                thread::park_timeout(Duration::from_millis(200));
-                if done.load(Relaxed) || started.elapsed() < Duration::from_millis(400) {
-                    continue;
-                }
-                let states = progress.states.load(Relaxed);
-                let rate = states.saturating_sub(last.0) as f64 / last.1.elapsed().as_secs_f64();
-                last = (states, Instant::now());
-                eprint!(
-                    "\r\x1b[K{} states · {:.1} million/s · frontier {} · depth {} · {:.0} s",
-                    grouped(states),
-                    rate / 1e6,
-                    grouped(progress.frontier.load(Relaxed)),
-                    progress.depth.load(Relaxed),
-                    started.elapsed().as_secs_f64()
-                );
-                shown = true;
-            }
-            if shown {
-                eprint!("\r\x1b[K");
-            }
-        });
-        let result = search();
-        done.store(true, Relaxed);
-        result
-    })
-}
-
 fn as_json(subject: &dyn Subject, options: &Options, report: &Report) -> String {
     let size = subject.size();
     let properties: Vec<_> = report
@@ -188,28 +150,36 @@ fn as_json(subject: &dyn Subject, options: &Options, report: &Report) -> String 
     format!("{object:#}\n")
 }
 
-fn as_text(entrant: &Entrant, subject: &dyn Subject, args: &Check, report: &Report) -> String {
+fn as_text(entrant: &Entrant, subject: &dyn Subject, options: &Options, report: &Report) -> String {
     let size = subject.size();
     let mutant = subject.mutant().map_or(String::new(), |name| format!(", mutant {name}"));
+    let passages = match options.passages {
+        None => "any number of passages".into(),
+        Some(1) => "1 passage per process".into(),
+        Some(passages) => format!("{passages} passages per process"),
+    };
+    let seconds = report.search.as_secs_f64();
+    // What is over in no time has no speed to speak of.
+    let speed = if seconds < 0.1 {
+        String::new()
+    } else {
+        let rate = report.states as f64 / seconds / 1e6;
+        format!(" ({rate:.1} million states/s, {} bytes each)", report.bytes_per_state)
+    };
     let mut text = format!("{}{mutant}: {}, {}\n", entrant.name, entrant.claims.paper, entrant.claims.figure);
     text.push_str(&format!(
-        "  n = {}, k = {}, {}, {} registers{}\n",
+        "  n = {}, k = {}, {passages}, {} registers{}\n",
         size.n,
         size.k,
-        args.passages.as_deref().map_or("any number of passages".into(), |p| format!("{p} passages per process")),
-        args.registers,
+        options.registers,
         if report.relabelled { ", tickets relabelled" } else { "" },
     ));
-    let seconds = report.search.as_secs_f64();
     text.push_str(&format!(
-        "  {} states, {} steps, depth {}, in {:.2} s ({:.1} million states/s, {} bytes each){}\n\n",
+        "  {} states, {} steps, depth {}, in {seconds:.2} s{speed}: {}\n\n",
         grouped(report.states),
         grouped(report.transitions),
         report.depth,
-        seconds,
-        report.states as f64 / seconds.max(1e-9) / 1e6,
-        report.bytes_per_state,
-        if report.complete { ": complete" } else { ": incomplete" },
+        if report.complete { "complete" } else { "incomplete" },
     ));
     text.push_str(&columns(&report.verdicts.iter().map(row).collect::<Vec<_>>()));
     for verdict in &report.verdicts {

@@ -1,16 +1,16 @@
 //! `doorway lab list`.
 
-use std::{io::Write, process::ExitCode};
+use std::process::ExitCode;
 
 use doorway_lab::Entrant;
 use serde_json::json;
 
-use crate::{args::List, error::Failure, table::columns};
+use crate::{args::List, error::Failure, output::print, table::columns};
 
 /// Runs the command.
 pub(crate) fn run(args: &List) -> Result<ExitCode, Failure> {
     let text = if args.json { as_json() } else { as_text() };
-    std::io::stdout().write_all(text.as_bytes())?;
+    print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -5,6 +5,7 @@ mod list;
 mod replay;
 mod simulate;
 mod steps;
+mod watch;
 
 use std::process::ExitCode;
 

@@ -1,26 +1,21 @@
 //! `doorway lab replay`.
 
-use std::{fs, io::Write, process::ExitCode};
+use std::process::ExitCode;
 
 use doorway_lab::trace::Trace;
 
 use super::steps::steps;
-use crate::{args::Replay, error::Failure, table::columns};
-
-/// Longer files are not traces of ours.
-const MAX_BYTES: u64 = 256 << 20;
+use crate::{
+    args::Replay,
+    error::Failure,
+    output::{one_line, print, read},
+    table::columns,
+};
 
 /// Runs the command.
 pub(crate) fn run(args: &Replay) -> Result<ExitCode, Failure> {
-    let path = &args.file;
-    let failed = |error| Failure::File { verb: "read", path: path.clone(), error };
-    let meta = fs::metadata(path).map_err(failed)?;
-    if meta.len() > MAX_BYTES {
-        return Err(Failure::Usage(format!("{}: {} bytes are too many for a trace", path.display(), meta.len())));
-    }
-    let text = fs::read_to_string(path).map_err(failed)?;
-    let foreign = |error| Failure::Trace { path: path.clone(), error };
-    let trace = Trace::parse(&text).map_err(foreign)?;
+    let foreign = |error| Failure::Trace { path: args.file.clone(), error };
+    let trace = Trace::parse(&read(&args.file)?).map_err(foreign)?;
     let replayed = trace.replay().map_err(foreign)?;
     let mutant = trace.mutant.as_ref().map_or(String::new(), |name| format!(", mutant {name}"));
     let mut out = format!(
@@ -35,12 +30,9 @@ pub(crate) fn run(args: &Replay) -> Result<ExitCode, Failure> {
     let registers: Vec<Vec<String>> = replayed.registers.into_iter().map(|(name, value)| vec![name, value]).collect();
     out.push_str("\nRegisters at the end\n");
     out.push_str(&columns(&registers));
-    for (step, property) in &replayed.violations {
-        out.push_str(&format!("\nStep {} violates {property}.\n", step + 1));
-    }
     if let Some(property) = &trace.property {
-        out.push_str(&format!("\nIt shows that {property} is violated: {}.\n", trace.shows));
+        out.push_str(&format!("\n{property} is violated: {}.\n", one_line(&trace.shows)));
     }
-    std::io::stdout().write_all(out.as_bytes())?;
+    print(&out)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,6 @@
 //! `doorway lab simulate`.
 
-use std::{fs, io::Write, path::PathBuf, process::ExitCode};
+use std::{path::Path, process::ExitCode};
 
 use doorway_lab::{
     Subject,
@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::{
     args::Simulate,
     error::Failure,
+    output::{print, read},
     table::{columns, grouped},
 };
 
@@ -35,17 +36,14 @@ pub(crate) fn run(args: &Simulate) -> Result<ExitCode, Failure> {
             subject.size().n
         )));
     }
-    let mut scheduler = scheduler(&args.scheduler, &*subject, args.seed, |file| {
-        let path = PathBuf::from(file);
-        fs::read_to_string(&path).map_err(|error| Failure::File { verb: "read", path, error })
-    })?;
+    let mut scheduler = scheduler(&args.scheduler, &*subject, args.seed, |file| read(Path::new(file)))?;
     let how = Simulation { passages: args.passages, seed: args.seed, crashes: args.crashes, max_steps: args.max_steps };
     let outcome = simulate(&*subject, &how, &mut *scheduler).map_err(|error| match error {
         SimulateError::Schedule(error) => error.into(),
         SimulateError::Fault(fault) => Failure::Fault(fault),
     })?;
     let text = if args.json { as_json(&*subject, args, &outcome) } else { as_text(&*subject, args, &outcome) };
-    std::io::stdout().write_all(text.as_bytes())?;
+    print(&text)?;
     Ok(ExitCode::from(u8::from(outcome.violations > 0)))
 }
 

@@ -14,6 +14,7 @@ use super::{
     progress::Lasso,
     relabel::{GAP, Position},
     search::Searched,
+    store::Numbers,
 };
 use crate::{
     machine::Machine,
@@ -23,8 +24,8 @@ use crate::{
 
 /// The run that a violating step ends.
 pub(crate) fn ending_in<const W: usize>(searched: &Searched<'_, '_, W>, found: &Found<W>) -> Vec<(Key<W>, Step<W>)> {
-    // The level that was being expanded is complete when the search stops, and has been pushed.
-    let depth = searched.shards[0].levels.len() - 2;
+    // The last level is the empty one to come; before it is what was found from the level of the violating step.
+    let depth = searched.store.levels.len() - 3;
     let mut trail = searched.trail(found.from, depth);
     let mut expander = Expander::new(searched.space, searched.plan, searched.rules);
     // Of several steps to that state the one with the violation is wanted.
@@ -43,16 +44,11 @@ pub(crate) fn ending_in<const W: usize>(searched: &Searched<'_, '_, W>, found: &
 pub(crate) fn going_round<const W: usize>(
     searched: &Searched<'_, '_, W>,
     graph: &Graph,
+    numbers: &Numbers,
     lasso: &Lasso,
 ) -> (Vec<(Key<W>, Step<W>)>, usize) {
-    let depth = |state: u32| {
-        let (shard, number) = graph.place(state);
-        searched.depth(shard, number)
-    };
-    let key = |state: u32| {
-        let (shard, number) = graph.place(state);
-        searched.shards[shard].log[number]
-    };
+    let depth = |state: u32| numbers.depth(state);
+    let key = |state: u32| searched.store.key(numbers, state);
     let start = lasso.members.iter().copied().min_by_key(|&s| (depth(s), s)).expect("a component has a member");
     let mut trail = searched.trail(key(start), depth(start));
     let stem = trail.len();

@@ -1,27 +1,33 @@
 //! Breadth-first search over all interleavings, level by level, by as many workers as there are cores.
 //!
-//! Each worker owns a share of the states ([`Plan::owner`]): only it looks them up, stores them and expands them. Successors
-//! that belong to another worker are mailed to it in bundles. No lock is taken per state.
+//! The workers share one table of states. Each takes a piece of the current level, expands it, and puts the successors
+//! into the table a batch at a time; whoever is first to put a state there has it in its part of the next level.
 
-use std::sync::{
-    Barrier, Mutex, PoisonError,
-    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
+use std::{
+    ops::Range,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
+    },
 };
 
 use super::{
     expand::{Expander, Interrupt, Rules, Sink, Step, event},
     pack::{Key, Plan, hash},
     space::Space,
-    store::Shard,
+    store::{Level, Store, Table},
 };
 use crate::replay::Fault;
 
 /// How many keys are looked up at once.
 const BATCH: usize = 256;
+/// How many pieces of a level each worker gets, about: large pieces keep together what belongs together, small ones
+/// keep everybody busy to the end.
+const PIECES: usize = 12;
 /// How many successors are remembered as passed on already: as many as the processor's nearest caches hold.
 const RECENT: usize = 1 << 13;
-/// How many keys are mailed at once.
-const BUNDLE: usize = 4096;
+/// Levels with fewer states are not worth a thread.
+const SMALL: usize = 2048;
 
 /// What is going on, for whoever watches.
 #[derive(Debug, Default)]
@@ -73,234 +79,199 @@ pub(crate) struct Task<'a, 's, const W: usize> {
     /// Whether an overtaking is a violation, where that depends on the state.
     pub(crate) overtaking: Option<&'a (dyn Fn(&Step<W>) -> bool + Sync)>,
     pub(crate) max_states: u64,
+    pub(crate) workers: usize,
     pub(crate) progress: &'a Progress,
 }
 
-/// Keys with their hashes, on their way to the worker that owns them.
-type Bundle<const W: usize> = Vec<(Key<W>, u64)>;
-
-struct Shared<const W: usize> {
-    mail: Vec<Mutex<Vec<Bundle<W>>>>,
-    barrier: Barrier,
-    /// Set when the level cannot be finished.
-    abort: AtomicBool,
-    trouble: Mutex<Option<Interrupt>>,
-    found: Mutex<Option<Found<W>>>,
-    new_states: AtomicUsize,
-    transitions: AtomicU64,
-}
-
 /// Explores until there is nothing more, or a reason to stop; `transitions` counts the steps of finished levels.
-pub(crate) fn explore<const W: usize>(
-    task: &Task<'_, '_, W>,
-    shards: &mut [Shard<W>],
-    transitions: &mut u64,
-) -> End<W> {
-    let shared = Shared {
-        mail: shards.iter().map(|_| Mutex::new(Vec::new())).collect(),
-        barrier: Barrier::new(shards.len()),
-        abort: AtomicBool::new(false),
-        trouble: Mutex::new(None),
-        found: Mutex::new(None),
-        new_states: AtomicUsize::new(0),
-        transitions: AtomicU64::new(*transitions),
-    };
-    let workers = shards.len();
-    let end = if workers == 1 {
-        work(task, &shared, &mut shards[0], 0, 1)
-    } else {
-        std::thread::scope(|scope| {
-            let handles: Vec<_> = shards
-                .iter_mut()
-                .enumerate()
-                .map(|(me, shard)| {
-                    let shared = &shared;
-                    scope.spawn(move || work(task, shared, shard, me, workers))
-                })
-                .collect();
-            let mut ends = handles.into_iter().map(|handle| handle.join().expect("a worker does not panic"));
-            let first = ends.next();
-            ends.for_each(drop);
-            first.expect("there is a worker")
-        })
-    };
-    *transitions = shared.transitions.load(Relaxed);
-    match end {
-        Stopped::Exhausted => End::Exhausted,
-        Stopped::Full => End::Full,
-        Stopped::Cancelled => End::Cancelled,
-        Stopped::Trouble => match shared.trouble.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(Interrupt::Fault(fault)) => End::Fault(fault),
-            _ => End::Narrow,
-        },
-        Stopped::Violation => match shared.found.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(found) => End::Violation(found),
-            None => unreachable!("a violation was found"),
-        },
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Stopped {
-    Exhausted,
-    Violation,
-    Full,
-    Cancelled,
-    Trouble,
-}
-
-/// What one worker does. All workers return the same.
-fn work<const W: usize>(
-    task: &Task<'_, '_, W>,
-    shared: &Shared<W>,
-    shard: &mut Shard<W>,
-    me: usize,
-    workers: usize,
-) -> Stopped {
-    let mut worker = Worker {
-        task,
-        shared,
-        expander: Expander::new(task.space, task.plan, task.rules),
-        me,
-        workers,
-        recent: vec![[0; W]; RECENT],
-        own: Vec::with_capacity(2 * BATCH),
-        out: (0..workers).map(|_| Vec::with_capacity(BUNDLE)).collect(),
-    };
+///
+/// A level that could not be finished because a number outgrew its field is left as it is, with what was found from it
+/// in the last level: to be expanded again under a wider plan.
+pub(crate) fn explore<const W: usize>(task: &Task<'_, '_, W>, store: &mut Store<W>, transitions: &mut u64) -> End<W> {
+    let mut workers: Vec<Worker<'_, '_, W>> = (0..task.workers).map(|_| Worker::new(task)).collect();
     loop {
-        let transitions = worker.level(shard);
-        shared.barrier.wait();
-        if shared.abort.load(Relaxed) {
-            // Bundles in flight are dropped: the level will be done again, and then they are sent again.
-            return Stopped::Trouble;
-        }
-        worker.receive(shard);
-        let new = shard.log.len() - shard.level_end;
-        shared.new_states.fetch_add(new, Relaxed);
-        shared.transitions.fetch_add(transitions, Relaxed);
-        shared.barrier.wait();
-        let found = shared.found.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-        let new = shared.new_states.load(Relaxed) as u64;
-        let states = task.progress.states.load(Relaxed) + new;
-        let cancelled = task.progress.cancel.load(Relaxed);
-        shard.levels.push(shard.level_end);
-        shard.level_end = shard.log.len();
-        // Everybody has read the totals before anybody changes them for the next level.
-        if shared.barrier.wait().is_leader() {
-            shared.new_states.store(0, Relaxed);
-            task.progress.states.store(states, Relaxed);
-            task.progress.frontier.store(new, Relaxed);
-            task.progress.depth.fetch_add(1, Relaxed);
-        }
-        let stopped = if found {
-            Some(Stopped::Violation)
-        } else if new == 0 {
-            Some(Stopped::Exhausted)
-        } else if states > task.max_states {
-            Some(Stopped::Full)
-        } else if cancelled {
-            Some(Stopped::Cancelled)
-        } else {
-            None
-        };
-        shared.barrier.wait();
-        if let Some(stopped) = stopped {
-            return stopped;
-        }
-    }
-}
-
-struct Worker<'a, 's, 't, const W: usize> {
-    task: &'t Task<'a, 's, W>,
-    shared: &'t Shared<W>,
-    expander: Expander<'a, 's, W>,
-    me: usize,
-    workers: usize,
-    recent: Vec<Key<W>>,
-    own: Bundle<W>,
-    out: Vec<Bundle<W>>,
-}
-
-impl<const W: usize> Worker<'_, '_, '_, W> {
-    /// Expands the states of the current level; returns how many steps there are.
-    fn level(&mut self, shard: &mut Shard<W>) -> u64 {
-        let mut transitions = 0;
-        let (start, end) = (*shard.levels.last().expect("there is a level"), shard.level_end);
-        for at in start..end {
-            let key = shard.log[at];
-            if let Err(interrupt) = self.expand(&key, &mut transitions) {
-                let mut trouble = self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-                if !matches!(*trouble, Some(Interrupt::Fault(_))) {
-                    *trouble = Some(interrupt);
-                }
-                self.shared.abort.store(true, Relaxed);
+        let [.., frontier, next] = &mut store.levels[..] else { unreachable!("there is a level to expand") };
+        let frontier = Frontier::new(frontier, task.workers);
+        next.resize_with(task.workers, Vec::new);
+        workers.iter_mut().zip(next.iter_mut()).for_each(|(worker, next)| std::mem::swap(&mut worker.next, next));
+        loop {
+            let shared = Shared { table: &store.table, frontier: &frontier, stop: AtomicBool::new(false) };
+            if frontier.total < SMALL {
+                workers[0].work(task, &shared);
+            } else {
+                std::thread::scope(|scope| {
+                    for worker in &mut workers {
+                        scope.spawn(|| worker.work(task, &shared));
+                    }
+                });
+            }
+            let paused = workers.iter().any(Worker::is_paused);
+            if !paused || workers.iter().any(|worker| worker.trouble.is_some()) {
                 break;
             }
-            if self.own.len() >= BATCH {
-                shard.insert_all(&self.own);
-                self.own.clear();
-                if self.workers > 1 {
-                    self.receive(shard);
-                }
-                if self.shared.abort.load(Relaxed) {
-                    break;
-                }
+            let more = workers.iter().map(|worker| worker.batch.len() + BATCH).max().unwrap_or(0) * task.workers;
+            store.table = store.table.grown(store.table.len() + more, task.workers);
+        }
+        workers.iter_mut().zip(next.iter_mut()).for_each(|(worker, next)| std::mem::swap(&mut worker.next, next));
+        let troubles: Vec<Interrupt> = workers.iter_mut().filter_map(|worker| worker.trouble.take()).collect();
+        if !troubles.is_empty() {
+            let fault = troubles.into_iter().find_map(|trouble| match trouble {
+                Interrupt::Fault(fault) => Some(fault),
+                Interrupt::Narrow => None,
+            });
+            return fault.map_or(End::Narrow, End::Fault);
+        }
+        let new: usize = next.iter().map(Vec::len).sum();
+        *transitions += workers.iter_mut().map(|worker| std::mem::take(&mut worker.transitions)).sum::<u64>();
+        // The least of them, so that the answer does not depend on who was faster.
+        let found = workers.iter().filter_map(|worker| worker.found).min();
+        store.levels.push(Vec::new());
+        let states = task.progress.states.fetch_add(new as u64, Relaxed) + new as u64;
+        task.progress.frontier.store(new as u64, Relaxed);
+        task.progress.depth.fetch_add(1, Relaxed);
+        if let Some(found) = found {
+            return End::Violation(found);
+        }
+        if new == 0 {
+            return End::Exhausted;
+        }
+        if states > task.max_states {
+            return End::Full;
+        }
+        if task.progress.cancel.load(Relaxed) {
+            return End::Cancelled;
+        }
+    }
+}
+
+/// The states of the level that is being expanded, dealt out in pieces.
+struct Frontier<'l, const W: usize> {
+    parts: &'l [Vec<Key<W>>],
+    total: usize,
+    piece: usize,
+    next: AtomicUsize,
+}
+
+impl<'l, const W: usize> Frontier<'l, W> {
+    fn new(parts: &'l Level<W>, workers: usize) -> Self {
+        let total: usize = parts.iter().map(Vec::len).sum();
+        Self { parts, total, piece: total / (workers * PIECES) + 1, next: AtomicUsize::new(0) }
+    }
+
+    /// The next piece that nobody has taken.
+    fn take(&self) -> Range<usize> {
+        let start = self.next.fetch_add(self.piece, Relaxed).min(self.total);
+        start..(start + self.piece).min(self.total)
+    }
+
+    fn get(&self, mut index: usize) -> Key<W> {
+        for part in self.parts {
+            if index < part.len() {
+                return part[index];
+            }
+            index -= part.len();
+        }
+        unreachable!("a piece is inside the level")
+    }
+}
+
+struct Shared<'l, const W: usize> {
+    table: &'l Table<W>,
+    frontier: &'l Frontier<'l, W>,
+    /// Set when the level cannot go on, because of trouble or for lack of room.
+    stop: AtomicBool,
+}
+
+/// What one worker has at hand.
+struct Worker<'a, 's, const W: usize> {
+    expander: Expander<'a, 's, W>,
+    /// What is left of the piece that it has taken.
+    piece: Range<usize>,
+    /// Successors that are not in the table yet.
+    batch: Vec<(Key<W>, u64)>,
+    recent: Vec<Key<W>>,
+    /// The states that it was first to find.
+    next: Vec<Key<W>>,
+    transitions: u64,
+    found: Option<Found<W>>,
+    trouble: Option<Interrupt>,
+}
+
+impl<'a, 's, const W: usize> Worker<'a, 's, W> {
+    fn new(task: &Task<'a, 's, W>) -> Self {
+        Self {
+            expander: Expander::new(task.space, task.plan, task.rules),
+            piece: 0..0,
+            batch: Vec::with_capacity(2 * BATCH),
+            recent: vec![[0; W]; RECENT],
+            next: Vec::new(),
+            transitions: 0,
+            found: None,
+            trouble: None,
+        }
+    }
+
+    /// Whether it stopped for lack of room.
+    fn is_paused(&self) -> bool {
+        !self.batch.is_empty() || !self.piece.is_empty()
+    }
+
+    /// Expands pieces of the level until there are none, or there is trouble or no room.
+    fn work(&mut self, task: &Task<'_, '_, W>, shared: &Shared<'_, W>) {
+        while !shared.stop.load(Relaxed) {
+            if self.piece.is_empty() {
+                self.piece = shared.frontier.take();
+            }
+            let Some(index) = self.piece.next() else {
+                self.flush(task, shared);
+                return;
+            };
+            let key = shared.frontier.get(index);
+            if let Err(trouble) = self.expand(task, &key) {
+                self.trouble = Some(trouble);
+                shared.stop.store(true, Relaxed);
+                return;
+            }
+            if self.batch.len() >= BATCH {
+                self.flush(task, shared);
             }
         }
-        shard.insert_all(&self.own);
-        self.own.clear();
-        for other in 0..self.workers {
-            self.send(other);
+    }
+
+    /// Puts the batch into the table, or asks for a larger one.
+    fn flush(&mut self, task: &Task<'_, '_, W>, shared: &Shared<'_, W>) {
+        // Others may be about to put in as much as this, and have not counted it yet.
+        if shared.table.is_full((self.batch.len() + BATCH) * task.workers) {
+            shared.stop.store(true, Relaxed);
+            return;
         }
-        transitions
+        let next = &mut self.next;
+        shared.table.insert_all(&self.batch, |key| next.push(*key));
+        self.batch.clear();
     }
 
     #[inline(always)]
-    fn expand(&mut self, key: &Key<W>, transitions: &mut u64) -> Result<(), Interrupt> {
-        let Self { task, shared, expander, me, workers, recent, own, out } = self;
-        let (me, workers) = (*me, *workers);
-        expander.expand(key, Dispatch { task, shared, me, workers, recent, own, out, from: key, transitions })
-    }
-
-    fn send(&mut self, other: usize) {
-        if !self.out[other].is_empty() {
-            let bundle = std::mem::take(&mut self.out[other]);
-            self.shared.mail[other].lock().unwrap_or_else(PoisonError::into_inner).push(bundle);
-        }
-    }
-
-    fn receive(&mut self, shard: &mut Shard<W>) {
-        let bundles = std::mem::take(&mut *self.shared.mail[self.me].lock().unwrap_or_else(PoisonError::into_inner));
-        for bundle in bundles {
-            for batch in bundle.chunks(BATCH) {
-                shard.insert_all(batch);
-            }
-        }
+    fn expand(&mut self, task: &Task<'_, '_, W>, key: &Key<W>) -> Result<(), Interrupt> {
+        let Self { expander, batch, recent, transitions, found, .. } = self;
+        expander.expand(key, Collect { task, from: key, batch, recent, transitions, found })
     }
 }
 
-/// Sends the successors of one state to the workers that own them.
-struct Dispatch<'e, 'a, 's, const W: usize> {
+/// Collects the successors of one state.
+struct Collect<'e, 'a, 's, const W: usize> {
     task: &'e Task<'a, 's, W>,
-    shared: &'e Shared<W>,
-    me: usize,
-    workers: usize,
-    recent: &'e mut [Key<W>],
-    own: &'e mut Bundle<W>,
-    out: &'e mut [Bundle<W>],
     from: &'e Key<W>,
+    batch: &'e mut Vec<(Key<W>, u64)>,
+    recent: &'e mut [Key<W>],
     transitions: &'e mut u64,
+    found: &'e mut Option<Found<W>>,
 }
 
-impl<const W: usize> Sink<W> for Dispatch<'_, '_, '_, W> {
+impl<const W: usize> Sink<W> for Collect<'_, '_, '_, W> {
     fn step(&mut self, step: Step<W>) {
         if (step.events & self.task.watch != 0 || step.overtaken != 0) && is_violation(self.task, &step) {
             let new = Found { from: *self.from, to: step.key, events: step.events };
-            let mut found = self.shared.found.lock().unwrap_or_else(PoisonError::into_inner);
-            // The least of them, so that the answer does not depend on who was faster.
-            if found.is_none_or(|old| new < old) {
-                *found = Some(new);
-            }
+            *self.found = Some(self.found.map_or(new, |old| old.min(new)));
         }
         self.plain(step.p, step.index, step.key);
     }
@@ -314,23 +285,9 @@ impl<const W: usize> Sink<W> for Dispatch<'_, '_, '_, W> {
         let hash = hash(&key);
         // Two steps of different processes mostly commute, so most states are found twice within a short time.
         let recent = &mut self.recent[hash as usize % RECENT];
-        if *recent == key {
-            return;
-        }
-        *recent = key;
-        if self.workers == 1 {
-            self.own.push((key, hash));
-            return;
-        }
-        match self.task.plan.owner(&key, self.workers) {
-            mine if mine == self.me => self.own.push((key, hash)),
-            other => {
-                self.out[other].push((key, hash));
-                if self.out[other].len() >= BUNDLE {
-                    let bundle = std::mem::replace(&mut self.out[other], Vec::with_capacity(BUNDLE));
-                    self.shared.mail[other].lock().unwrap_or_else(PoisonError::into_inner).push(bundle);
-                }
-            }
+        if *recent != key {
+            *recent = key;
+            self.batch.push((key, hash));
         }
     }
 }

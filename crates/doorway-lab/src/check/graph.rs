@@ -5,9 +5,9 @@ use std::sync::Mutex;
 
 use super::{
     expand::{Expander, Interrupt, Rules, Step},
-    pack::{Key, Plan, hash},
+    pack::{Key, Plan},
     space::Space,
-    store::{Numbers, Shard},
+    store::{Numbers, Store},
 };
 use crate::subject::Region;
 
@@ -24,8 +24,6 @@ pub(crate) struct Graph {
     edges: Vec<u32>,
     /// Four bits per process.
     regions: Vec<u64>,
-    /// The first state of each worker.
-    bases: Vec<usize>,
     pub(crate) n: usize,
 }
 
@@ -42,32 +40,23 @@ impl Graph {
         space: &Mutex<Space<'_>>,
         plan: &Plan,
         rules: Rules,
-        shards: &[Shard<W>],
+        store: &Store<W>,
+        numbers: &Numbers,
+        workers: usize,
     ) -> Option<Self> {
         let n = plan.locals.len();
-        let total: usize = shards.iter().map(|shard| shard.log.len()).sum();
+        let total = store.states();
         if total >= MAX_STATES || n > MAX_PROCESSES {
             return None;
         }
-        let bases: Vec<usize> = shards
-            .iter()
-            .scan(0, |next, shard| {
-                let base = *next;
-                *next += shard.log.len();
-                Some(base)
-            })
-            .collect();
-        let numbers: Vec<Numbers> = shards.iter().map(Shard::numbers).collect();
-        let build = |shard: &Shard<W>| -> Result<Part, Interrupt> {
+        let keys: Vec<&Key<W>> = store.keys().collect();
+        let build = |keys: &[&Key<W>]| -> Result<Part, Interrupt> {
             let mut expander = Expander::new(space, plan, rules);
             let mut part = Part::default();
-            for key in &shard.log {
+            for key in keys {
                 let before = part.edges.len();
                 expander.expand(key, |step: Step<W>| {
-                    let hash = hash(&step.key);
-                    let at = plan.owner(&step.key, shards.len());
-                    let number = shards[at].number(&numbers[at], &step.key, hash).expect("the search is exhausted");
-                    let target = (bases[at] + number as usize) as u32;
+                    let target = store.number(numbers, &step.key).expect("the search is exhausted");
                     part.edges.push((step.p as u32) << TARGET_BITS | target);
                 })?;
                 part.counts.push((part.edges.len() - before) as u32);
@@ -77,14 +66,14 @@ impl Graph {
             Ok(part)
         };
         let parts: Vec<Part> = std::thread::scope(|scope| {
-            let handles: Vec<_> = shards.iter().map(|shard| scope.spawn(|| build(shard))).collect();
+            let share = total.div_ceil(workers).max(1);
+            let handles: Vec<_> = keys.chunks(share).map(|keys| scope.spawn(|| build(keys))).collect();
             handles
                 .into_iter()
                 .map(|handle| handle.join().expect("a worker does not panic").expect("everything has been learned"))
                 .collect()
         });
-        let mut graph =
-            Self { offsets: Vec::with_capacity(total + 1), edges: Vec::new(), regions: Vec::new(), bases, n };
+        let mut graph = Self { offsets: Vec::with_capacity(total + 1), edges: Vec::new(), regions: Vec::new(), n };
         graph.offsets.push(0);
         for part in parts {
             let mut end = graph.edges.len() as u64;
@@ -122,17 +111,6 @@ impl Graph {
     fn step_at(&self, state: u32, i: usize) -> Option<(usize, u32)> {
         let at = self.offsets[state as usize] as usize + i;
         (at < self.offsets[state as usize + 1] as usize).then(|| split(self.edges[at]))
-    }
-
-    /// The worker that owns a state, and its number there.
-    pub(crate) fn place(&self, state: u32) -> (usize, usize) {
-        let shard = self.bases.partition_point(|&base| base <= state as usize) - 1;
-        (shard, state as usize - self.bases[shard])
-    }
-
-    /// The state's number, from the worker that owns it and its number there.
-    pub(crate) fn state(&self, shard: usize, number: u32) -> u32 {
-        (self.bases[shard] + number as usize) as u32
     }
 
     /// The strongly connected components of the part of the graph in which `states` and `steps` hold, every component
@@ -201,17 +179,4 @@ pub(crate) const NONE: u32 = u32::MAX;
 #[inline(always)]
 fn split(edge: u32) -> (usize, u32) {
     ((edge >> TARGET_BITS) as usize, edge & (MAX_STATES as u32 - 1))
-}
-
-/// The number of a key's state, for checks that look states up in an earlier search.
-pub(crate) fn lookup<const W: usize>(
-    graph: &Graph,
-    plan: &Plan,
-    shards: &[Shard<W>],
-    numbers: &[Numbers],
-    key: &Key<W>,
-) -> Option<u32> {
-    let hash = hash(key);
-    let at = plan.owner(key, shards.len());
-    shards[at].number(&numbers[at], key, hash).map(|number| graph.state(at, number))
 }

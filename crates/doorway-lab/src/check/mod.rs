@@ -18,6 +18,10 @@ mod relabel;
 mod search;
 mod space;
 mod store;
+#[cfg(test)]
+mod tests;
+#[expect(unsafe_code, reason = "a table of atomic words on mapped memory")]
+mod words;
 
 use std::{
     sync::{Mutex, atomic::Ordering::Relaxed},
@@ -34,6 +38,7 @@ use self::{
     graph::Graph,
     search::{Judge, Search, Searched, Then},
     space::Space,
+    store::Numbers,
 };
 use crate::{replay::Fault, subject::Subject, trace::Trace};
 
@@ -155,6 +160,12 @@ fn is_order(property: Property) -> bool {
     matches!(property, Property::Fcfs | Property::KFcfs | Property::Fife)
 }
 
+/// The graph of a search, with the numbers of its states.
+struct Numbered {
+    graph: Graph,
+    numbers: Numbers,
+}
+
 /// Draws the conclusions from the first search, and makes the second one for properties of order.
 struct Conclude<'a, 's> {
     subject: &'a dyn Subject,
@@ -175,7 +186,12 @@ impl Then for Conclude<'_, '_> {
         let needs_graph =
             |property: &Property| !is_order(*property) && safety_event(*property) == 0 || *property == Property::Fife;
         let graph = (complete && self.options.properties.iter().any(needs_graph))
-            .then(|| Graph::build(searched.space, searched.plan, searched.rules, &searched.shards))
+            .then(|| {
+                let numbers = searched.store.numbers();
+                let (space, store) = (searched.space, &searched.store);
+                Graph::build(space, searched.plan, searched.rules, store, &numbers, self.search.workers)
+                    .map(|graph| Numbered { graph, numbers })
+            })
             .flatten();
         let mut verdicts = Vec::new();
         for &property in &self.options.properties {
@@ -192,7 +208,7 @@ impl Then for Conclude<'_, '_> {
                 (End::Cancelled, _) => self.undecided(property, "the search was interrupted"),
                 _ => self.undecided(
                     property,
-                    &format!("the search stopped at {} states: raise --max-states", searched.states()),
+                    &format!("the search stopped at {} states: raise --max-states", searched.store.states()),
                 ),
             };
             verdicts.push(verdict);
@@ -201,14 +217,14 @@ impl Then for Conclude<'_, '_> {
         let numbers = space.registers.iter().flat_map(|values| &values.list).map(|value| value.magnitude());
         Ok(Report {
             complete,
-            states: searched.states() as u64,
+            states: searched.store.states() as u64,
             transitions: searched.transitions,
-            depth: searched.shards[0].levels.len() as u64 - 2,
+            depth: searched.store.levels.len() as u64 - 3,
             elapsed: search_time,
             search: search_time,
             bytes_per_state: searched.bytes_per_state(),
             relabelled: searched.rules.relabel,
-            shared_values: searched.shared_values(),
+            shared_values: searched.shared_values(self.search.workers),
             max_register: if searched.rules.relabel { None } else { numbers.max() },
             verdicts,
         })
@@ -267,15 +283,16 @@ impl Conclude<'_, '_> {
         }
     }
 
-    fn progress<const W: usize>(&self, searched: &Searched<'_, '_, W>, graph: &Graph, property: Property) -> Verdict {
-        let depth = |state| {
-            let (shard, number) = graph.place(state);
-            searched.depth(shard, number)
-        };
-        match progress::violation(graph, property, self.options.crashes, depth) {
+    fn progress<const W: usize>(
+        &self,
+        searched: &Searched<'_, '_, W>,
+        Numbered { graph, numbers }: &Numbered,
+        property: Property,
+    ) -> Verdict {
+        match progress::violation(graph, property, self.options.crashes, |state| numbers.depth(state)) {
             None => self.holds(property),
             Some(lasso) => {
-                let (trail, stem) = going_round(searched, graph, &lasso);
+                let (trail, stem) = going_round(searched, graph, numbers, &lasso);
                 let trace = concretise(searched, self.subject, &trail, property, Some((&lasso, stem)));
                 self.violated(property, trace)
             }
@@ -286,7 +303,7 @@ impl Conclude<'_, '_> {
     fn order<const W: usize>(
         &self,
         searched: &Searched<'_, '_, W>,
-        graph: Option<&Graph>,
+        graph: Option<&Numbered>,
         property: Property,
     ) -> Result<Verdict, Fault> {
         let progress = Progress::default();
@@ -298,14 +315,13 @@ impl Conclude<'_, '_> {
         if property != Property::Fife {
             return search.run(&mut decide);
         }
-        let Some(graph) = graph else {
+        let Some(Numbered { graph, numbers }) = graph else {
             return Ok(self.undecided(property, "too many states for a graph of them"));
         };
         let stuck = progress::not_enabled(graph);
-        let numbers: Vec<_> = searched.shards.iter().map(store::Shard::numbers).collect();
         let judge: Judge<'_> = &|fields, overtaken| {
             let key = searched.plan.pack::<W>(fields);
-            let state = graph::lookup(graph, searched.plan, &searched.shards, &numbers, &key);
+            let state = searched.store.number(numbers, &key);
             state.is_some_and(|state| stuck[state as usize] & overtaken != 0)
         };
         Search { judge: Some(judge), ..search }.run(&mut decide)
@@ -333,7 +349,7 @@ impl Then for Order<'_, '_, '_> {
             End::Cancelled => conclude.undecided(property, "the search was interrupted"),
             _ => conclude.undecided(
                 property,
-                &format!("the search for order stopped at {} states: raise --max-states", searched.states()),
+                &format!("the search for order stopped at {} states: raise --max-states", searched.store.states()),
             ),
         })
     }

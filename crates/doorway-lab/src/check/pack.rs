@@ -98,14 +98,6 @@ impl Plan {
         Self { registers, locals, passages, order, words, shared }
     }
 
-    /// Which of the workers owns a state: this follows from where process 0 is, so that only its steps lead from one
-    /// worker to another, and what the others do from there stays together.
-    #[inline(always)]
-    pub(crate) fn owner<const W: usize>(&self, key: &Key<W>, workers: usize) -> usize {
-        let place = u64::from(self.locals[0].get(key)) << 32 | u64::from(self.passages[0].get(key));
-        ((u128::from(hash(&[place])) * workers as u128) >> 64) as usize
-    }
-
     pub(crate) fn empty<const W: usize>() -> Key<W> {
         let mut key = [0; W];
         key[0] = OCCUPIED;

@@ -1,14 +1,16 @@
 //! A search from beginning to end: finds out how wide keys have to be, widens them as automata are learned, and hands the
 //! finished search over to whoever wants to look at it.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, atomic::Ordering::Relaxed};
+
+use rustc_hash::FxHashSet;
 
 use super::{
     expand::{Expander, Rules, Step},
     explore::{End, Progress, Task, explore},
-    pack::{Key, Plan, Widths, bits_for},
+    pack::{Key, Plan, Widths, bits_for, hash},
     space::Space,
-    store::Shard,
+    store::{Level, Store},
 };
 
 /// A search that has ended.
@@ -16,7 +18,7 @@ pub(crate) struct Searched<'a, 's, const W: usize> {
     pub(crate) space: &'a Mutex<Space<'s>>,
     pub(crate) plan: &'a Plan,
     pub(crate) rules: Rules,
-    pub(crate) shards: Vec<Shard<W>>,
+    pub(crate) store: Store<W>,
     pub(crate) end: End<W>,
     pub(crate) transitions: u64,
 }
@@ -100,77 +102,35 @@ impl Search<'_, '_> {
             watch: self.watch,
             overtaking: self.judge.is_some().then_some(&judge),
             max_states: self.max_states,
+            workers: self.workers,
             progress: self.progress,
         };
-        let (mut shards, mut transitions) = match saved {
+        let (mut store, mut transitions) = match saved {
             None => {
                 let first = Expander::<W>::new(self.space, plan, self.rules).initial(self.passages);
-                self.progress.states.store(1, std::sync::atomic::Ordering::Relaxed);
-                self.progress.depth.store(0, std::sync::atomic::Ordering::Relaxed);
-                (self.shards(plan, vec![vec![first], vec![]]), 0)
+                self.progress.states.store(1, Relaxed);
+                self.progress.depth.store(0, Relaxed);
+                (Store::new(vec![vec![vec![first]], vec![]]), 0)
             }
             Some(saved) => {
-                let repack = |key: &[u64]| saved.plan.repack(key, plan);
-                let levels =
-                    saved.levels.iter().map(|level| level.chunks_exact(saved.stride).map(repack).collect()).collect();
-                (self.shards(plan, levels), saved.transitions)
+                let repack = |words: &Vec<u64>| -> Level<W> {
+                    vec![words.chunks_exact(saved.stride).map(|key| saved.plan.repack(key, plan)).collect()]
+                };
+                (Store::new(saved.levels.iter().map(repack).collect()), saved.transitions)
             }
         };
-        let end = explore(&task, &mut shards, &mut transitions);
+        let end = explore(&task, &mut store, &mut transitions);
         if let End::Narrow = end {
-            let levels = levels_of(&shards);
+            let words = |level: &Level<W>| level.iter().flatten().flatten().copied().collect();
+            let levels = store.levels.iter().map(words).collect();
             return Attempt::Narrow(Saved { plan: plan.clone(), levels, stride: W, transitions });
         }
-        let searched = Searched { space: self.space, plan, rules: self.rules, shards, end, transitions };
+        let searched = Searched { space: self.space, plan, rules: self.rules, store, end, transitions };
         Attempt::Done(then.then(&searched))
     }
-
-    /// Deals states out to the workers. The last level holds what has been found beyond the one being expanded.
-    fn shards<const W: usize>(&self, plan: &Plan, levels: Vec<Vec<Key<W>>>) -> Vec<Shard<W>> {
-        let mut logs: Vec<Vec<Key<W>>> = vec![Vec::new(); self.workers];
-        let mut starts: Vec<Vec<usize>> = vec![Vec::new(); self.workers];
-        for level in levels {
-            for (log, starts) in logs.iter().zip(&mut starts) {
-                starts.push(log.len());
-            }
-            for key in level {
-                logs[plan.owner(&key, self.workers)].push(key);
-            }
-        }
-        logs.into_iter()
-            .zip(starts)
-            .map(|(log, mut starts)| {
-                let end = starts.pop().expect("there is a level");
-                Shard::rebuilt(log, starts, end)
-            })
-            .collect()
-    }
-}
-
-/// The states of each level, and those beyond.
-fn levels_of<const W: usize>(shards: &[Shard<W>]) -> Vec<Vec<u64>> {
-    let count = shards[0].levels.len();
-    let mut levels = vec![Vec::new(); count + 1];
-    for shard in shards {
-        let bounds: Vec<usize> = shard.levels.iter().copied().chain([shard.level_end, shard.log.len()]).collect();
-        for (level, bounds) in levels.iter_mut().zip(bounds.windows(2)) {
-            level.extend(shard.log[bounds[0]..bounds[1]].iter().flatten());
-        }
-    }
-    levels
 }
 
 impl<const W: usize> Searched<'_, '_, W> {
-    /// How many states were found.
-    pub(crate) fn states(&self) -> usize {
-        self.shards.iter().map(|shard| shard.log.len()).sum()
-    }
-
-    /// How many steps a state is away from the start.
-    pub(crate) fn depth(&self, shard: usize, number: usize) -> usize {
-        self.shards[shard].levels.partition_point(|&start| start <= number) - 1
-    }
-
     /// A shortest run from the start to a state of this depth: every state on it with the step taken there.
     ///
     /// Nothing was stored for this. Each state was found from one of the level before, so that level is looked through
@@ -180,13 +140,9 @@ impl<const W: usize> Searched<'_, '_, W> {
         let mut trail = Vec::new();
         let mut target = to;
         for level in (0..depth).rev() {
-            let (from, step) = self
-                .shards
+            let (from, step) = self.store.levels[level]
                 .iter()
-                .flat_map(|shard| {
-                    let end = shard.levels.get(level + 1).copied().unwrap_or(shard.level_end);
-                    &shard.log[shard.levels[level]..end]
-                })
+                .flatten()
                 .find_map(|key| step_to(&mut expander, key, &target).map(|step| (*key, step)))
                 .expect("every state was found from one of the level before");
             trail.push((from, step));
@@ -197,19 +153,35 @@ impl<const W: usize> Searched<'_, '_, W> {
     }
 
     /// The distinct values of the whole shared memory.
-    pub(crate) fn shared_values(&self) -> usize {
-        let mut values: rustc_hash::FxHashSet<Key<W>> = rustc_hash::FxHashSet::default();
-        for key in self.shards.iter().flat_map(|shard| &shard.log) {
-            let mut value = *key;
-            value.iter_mut().zip(&self.plan.shared).for_each(|(word, mask)| *word &= mask);
-            values.insert(value);
-        }
-        values.len()
+    pub(crate) fn shared_values(&self, workers: usize) -> usize {
+        let count = |worker: usize| {
+            let mut values: FxHashSet<Key<W>> = FxHashSet::default();
+            // States that were found together mostly have the same memory, so most are not worth a look into the set.
+            let mut recent = [[0; W]; 1 << 12];
+            for part in self.store.levels.iter().flatten().skip(worker).step_by(workers) {
+                for key in part {
+                    let mut value = *key;
+                    value.iter_mut().zip(&self.plan.shared).for_each(|(word, mask)| *word &= mask);
+                    let seen = &mut recent[hash(&value) as usize % (1 << 12)];
+                    if *seen != value {
+                        *seen = value;
+                        values.insert(value);
+                    }
+                }
+            }
+            values
+        };
+        std::thread::scope(|scope| {
+            let others: Vec<_> = (1..workers).map(|worker| scope.spawn(move || count(worker))).collect();
+            let mut all = count(0);
+            others.into_iter().for_each(|other| all.extend(other.join().expect("no worker panics")));
+            all.len()
+        })
     }
 
     /// The bytes that a state takes, tables included.
     pub(crate) fn bytes_per_state(&self) -> usize {
-        self.shards.iter().map(Shard::bytes).sum::<usize>() / self.states().max(1)
+        self.store.bytes() / self.store.states().max(1)
     }
 }
 

@@ -209,7 +209,8 @@ impl<'s> Space<'s> {
         Ok(outcome)
     }
 
-    fn state(&self, p: usize, local: u32) -> Arc<LocalState> {
+    /// The local state of a number; in the middle of a write, the one before it.
+    pub(crate) fn state(&self, p: usize, local: u32) -> Arc<LocalState> {
         match &self.known(p, local).identity {
             Identity::At(state) => state.clone(),
             Identity::Writing(from, _) => self.state(p, *from),

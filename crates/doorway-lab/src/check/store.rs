@@ -1,147 +1,313 @@
-//! The set of states that have been reached: an open-addressing table of whole keys, and the keys in the order in which
-//! they were found. The latter is at once the queue of the breadth-first search, its levels, and the numbering of states.
+//! The set of states that have been reached: an open-addressing table of whole keys that all workers share, and the keys
+//! level by level in the order in which they were found. The latter is at once the queue of the breadth-first search and
+//! the numbering of states.
 
-use memmap2::MmapMut;
+use std::{
+    ops::Range,
+    sync::atomic::{
+        AtomicU64,
+        Ordering::{AcqRel, Acquire, Relaxed, Release},
+    },
+};
 
-use super::pack::{Key, hash};
+use super::{
+    pack::{Key, hash},
+    words::Words,
+};
 
-/// Slots for keys, all zero at first.
+/// The keys of one level, as each worker found them.
+pub(crate) type Level<const W: usize> = Vec<Vec<Key<W>>>;
+
+/// Keys, each in a slot of `W` words.
 ///
-/// On memory straight from the system, in huge pages where there are any: the table is read at random places and grows
-/// all the time, and two workers that take page faults wait for each other in the kernel.
+/// The first word of a slot is 0 while it is free; every key has the top bit of its first word set. A key of several words
+/// is written behind [`BUSY`] in the first, which is replaced last, so that whoever sees a key sees all of it.
 ///
-/// A key's slot is given by the upper bits of its hash, so that a larger table has the keys in the same order,
-/// and growing reads one table and writes the other from front to back.
-struct Table<const W: usize> {
-    map: MmapMut,
-    /// How far to shift a hash for a slot.
+/// A key's home is given by the upper bits of its hash, so that a larger table has the keys in the same order, and growing
+/// reads one table and writes the other from front to back.
+pub(crate) struct Table<const W: usize> {
+    words: Words,
+    capacity: usize,
+    /// How far to shift a hash for a home.
     shift: u32,
+    len: AtomicU64,
 }
+
+const BUSY: u64 = 1;
 
 impl<const W: usize> Table<W> {
-    fn new(capacity: usize) -> Self {
-        let map = MmapMut::map_anon(capacity * size_of::<Key<W>>()).expect("there is memory for the states");
-        #[cfg(target_os = "linux")]
-        let _ = map.advise(memmap2::Advice::HugePage); // only advice: without it, the same but slower
-        Self { map, shift: u64::BITS - capacity.trailing_zeros() }
+    /// A table for at least this many keys.
+    pub(crate) fn new(keys: usize) -> Self {
+        let capacity = (keys * 2).next_power_of_two().max(1 << 16);
+        let shift = u64::BITS - capacity.trailing_zeros();
+        Self { words: Words::new(capacity * W), capacity, shift, len: AtomicU64::new(0) }
+    }
+
+    /// How many keys there are, up to those that workers have not counted in yet.
+    pub(crate) fn len(&self) -> usize {
+        self.len.load(Relaxed) as usize
+    }
+
+    /// Whether this many more keys would make it slow, or not fit at all.
+    #[inline(always)]
+    pub(crate) fn is_full(&self, more: usize) -> bool {
+        (self.len() + more) * 3 > self.capacity * 2
     }
 
     #[inline(always)]
-    fn home(shift: u32, hash: u64) -> usize {
-        (hash >> shift) as usize
+    fn home(&self, hash: u64) -> usize {
+        (hash >> self.shift) as usize
     }
 
-    #[inline(always)]
-    fn slots(&self) -> &[Key<W>] {
-        bytemuck::cast_slice(&self.map)
-    }
-
-    #[inline(always)]
-    fn slots_mut(&mut self) -> &mut [Key<W>] {
-        bytemuck::cast_slice_mut(&mut self.map)
-    }
-}
-
-/// The states of one worker.
-pub(crate) struct Shard<const W: usize> {
-    table: Table<W>,
-    /// All states, in the order in which they were found.
-    pub(crate) log: Vec<Key<W>>,
-    /// Where each level of the search begins in the log; the last one is being expanded.
-    pub(crate) levels: Vec<usize>,
-    /// Where the level being expanded ends.
-    pub(crate) level_end: usize,
-}
-
-impl<const W: usize> Shard<W> {
-    /// From states that were found before, in their order.
-    pub(crate) fn rebuilt(log: Vec<Key<W>>, levels: Vec<usize>, level_end: usize) -> Self {
-        let capacity = (log.len() * 2).next_power_of_two().max(0x400);
-        let mut shard = Self { table: Table::new(capacity), log: Vec::new(), levels, level_end };
-        let keys: Vec<_> = log.iter().map(|key| (*key, hash(key))).collect();
-        keys.chunks(256).for_each(|batch| shard.insert_all(batch));
-        shard
-    }
-
-    fn grow(&mut self, capacity: usize) {
-        let mut larger = Table::new(capacity);
-        let (shift, mask) = (larger.shift, capacity - 1);
-        let slots = larger.slots_mut();
-        for key in self.table.slots().iter().filter(|key| key[0] != 0) {
-            let mut slot = Table::<W>::home(shift, hash(key));
-            while slots[slot][0] != 0 {
-                slot = (slot + 1) & mask;
-            }
-            slots[slot] = *key;
-        }
-        self.table = larger;
-    }
-
-    /// Adds keys, each with its hash; the memory that they will need is touched first, all of it, so that the processor
-    /// waits for many cache misses at once instead of one after the other.
-    pub(crate) fn insert_all(&mut self, keys: &[(Key<W>, u64)]) {
-        let capacity = self.table.slots().len();
-        if (self.log.len() + keys.len()) * 3 > capacity * 2 {
-            self.grow(((self.log.len() + keys.len()) * 2).next_power_of_two().max(capacity * 2));
-        }
-        let shift = self.table.shift;
-        let slots = self.table.slots_mut();
-        let mask = slots.len() - 1;
-        let touched = keys.iter().fold(0, |sum, (_, hash)| sum ^ slots[Table::<W>::home(shift, *hash)][0]);
+    /// Adds keys, each with its hash, and calls `new` with those that were not there. The memory that they will need is
+    /// touched first, all of it, so that the processor waits for many cache misses at once instead of one after the
+    /// other.
+    pub(crate) fn insert_all(&self, keys: &[(Key<W>, u64)], mut new: impl FnMut(&Key<W>)) {
+        let words: &[AtomicU64] = &self.words;
+        let touched = keys.iter().fold(0, |sum, (_, hash)| sum ^ words[self.home(*hash) * W].load(Relaxed));
         std::hint::black_box(touched);
+        let mut added = 0;
         for (key, hash) in keys {
-            let mut slot = Table::<W>::home(shift, *hash);
-            loop {
-                let held = &slots[slot];
-                if held[0] == 0 {
-                    slots[slot] = *key;
-                    self.log.push(*key);
-                    break;
-                }
-                if held == key {
-                    break;
-                }
-                slot = (slot + 1) & mask;
+            if self.insert(words, key, *hash) {
+                added += 1;
+                new(key);
             }
+        }
+        self.len.fetch_add(added, Relaxed);
+    }
+
+    #[inline(always)]
+    fn insert(&self, words: &[AtomicU64], key: &Key<W>, hash: u64) -> bool {
+        let mut slot = self.home(hash);
+        loop {
+            let at = &words[slot * W..][..W];
+            let mut first = at[0].load(Acquire);
+            if first == 0 {
+                let claim = if W == 1 { key[0] } else { BUSY };
+                match at[0].compare_exchange(0, claim, AcqRel, Acquire) {
+                    Ok(_) => {
+                        if W > 1 {
+                            at[1..].iter().zip(&key[1..]).for_each(|(word, value)| word.store(*value, Relaxed));
+                            at[0].store(key[0], Release);
+                        }
+                        return true;
+                    }
+                    Err(held) => first = held,
+                }
+            }
+            while W > 1 && first == BUSY {
+                std::hint::spin_loop();
+                first = at[0].load(Acquire);
+            }
+            if first == key[0] && at[1..].iter().zip(&key[1..]).all(|(word, value)| word.load(Relaxed) == *value) {
+                return false;
+            }
+            slot = (slot + 1) & (self.capacity - 1);
         }
     }
 
-    fn slot(&self, key: &Key<W>, hash: u64) -> Option<usize> {
-        let slots = self.table.slots();
-        let mask = slots.len() - 1;
-        let mut slot = Table::<W>::home(self.table.shift, hash);
-        while slots[slot][0] != 0 {
-            if slots[slot] == *key {
+    /// The slot that a key is in.
+    pub(crate) fn slot(&self, key: &Key<W>) -> Option<usize> {
+        let mut slot = self.home(hash(key));
+        loop {
+            let held = self.key(slot);
+            if held[0] == 0 {
+                return None;
+            }
+            if held == *key {
                 return Some(slot);
             }
-            slot = (slot + 1) & mask;
+            slot = (slot + 1) & (self.capacity - 1);
         }
-        None
     }
 
-    /// For every slot of the table, the number of its state.
-    pub(crate) fn numbers(&self) -> Numbers {
-        let mut of_slot = vec![u32::MAX; self.table.slots().len()];
-        for (number, key) in self.log.iter().enumerate() {
-            if let Some(slot) = self.slot(key, hash(key)) {
-                of_slot[slot] = number as u32;
+    fn key(&self, slot: usize) -> Key<W> {
+        std::array::from_fn(|i| self.words[slot * W + i].load(Relaxed))
+    }
+
+    /// The same keys in a table for at least this many, moved there by this many workers.
+    pub(crate) fn grown(&self, keys: usize, workers: usize) -> Self {
+        let larger = Self::new(keys);
+        let share = self.capacity.div_ceil(workers);
+        let copy = |slots: Range<usize>| {
+            for slot in slots {
+                let key = self.key(slot);
+                if key[0] != 0 {
+                    larger.insert(&larger.words, &key, hash(&key));
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for worker in 1..workers {
+                let slots = worker * share..((worker + 1) * share).min(self.capacity);
+                scope.spawn(|| copy(slots));
+            }
+            copy(0..share);
+        });
+        larger.len.store(self.len.load(Relaxed), Relaxed);
+        larger
+    }
+}
+
+/// All states that have been found.
+pub(crate) struct Store<const W: usize> {
+    pub(crate) table: Table<W>,
+    /// The states by how many steps they are away from the start. The last level holds what has been found from the one
+    /// before, which is being expanded.
+    pub(crate) levels: Vec<Level<W>>,
+}
+
+impl<const W: usize> Store<W> {
+    /// From states that were found before.
+    pub(crate) fn new(levels: Vec<Level<W>>) -> Self {
+        let keys = levels.iter().flatten().map(Vec::len).sum();
+        let table = Table::new(keys);
+        for part in levels.iter().flatten() {
+            for batch in part.chunks(256) {
+                let batch: Vec<_> = batch.iter().map(|key| (*key, hash(key))).collect();
+                table.insert_all(&batch, |_| ());
             }
         }
-        Numbers { of_slot }
+        Self { table, levels }
     }
 
-    /// The number of a state in the log.
-    pub(crate) fn number(&self, numbers: &Numbers, key: &Key<W>, hash: u64) -> Option<u32> {
-        self.slot(key, hash).map(|slot| numbers.of_slot[slot])
+    /// How many states there are.
+    pub(crate) fn states(&self) -> usize {
+        self.levels.iter().flatten().map(Vec::len).sum()
+    }
+
+    /// All states, in the order of their numbers.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key<W>> {
+        self.levels.iter().flatten().flatten()
     }
 
     /// The bytes that the states take.
     pub(crate) fn bytes(&self) -> usize {
-        (self.table.slots().len() + self.log.len()) * size_of::<Key<W>>()
+        (self.table.capacity + self.states()) * size_of::<Key<W>>()
+    }
+
+    /// The numbers of all states.
+    pub(crate) fn numbers(&self) -> Numbers {
+        let mut of_slot = vec![u32::MAX; self.table.capacity];
+        for (number, key) in self.keys().enumerate() {
+            let slot = self.table.slot(key).expect("every state is in the table");
+            of_slot[slot] = number as u32;
+        }
+        let starts = self
+            .levels
+            .iter()
+            .flatten()
+            .scan(0, |next, part| {
+                let start = *next;
+                *next += part.len();
+                Some(start)
+            })
+            .collect();
+        let level_starts = self
+            .levels
+            .iter()
+            .scan(0, |next, level| {
+                let start = *next;
+                *next += level.iter().map(Vec::len).sum::<usize>();
+                Some(start)
+            })
+            .collect();
+        Numbers { of_slot, starts, level_starts }
+    }
+
+    /// The number of a state.
+    pub(crate) fn number(&self, numbers: &Numbers, key: &Key<W>) -> Option<u32> {
+        self.table.slot(key).map(|slot| numbers.of_slot[slot])
+    }
+
+    /// The state of a number.
+    pub(crate) fn key(&self, numbers: &Numbers, number: u32) -> Key<W> {
+        let number = number as usize;
+        // Of several parts that start here all but the last are empty.
+        let part = numbers.starts.partition_point(|&start| start <= number) - 1;
+        let keys = self.levels.iter().flatten().nth(part).expect("there is a part");
+        keys[number - numbers.starts[part]]
     }
 }
 
-/// The numbers of states by the slot that they are in.
+/// The numbers of states: by the slot that they are in, and where each part and level begins.
 pub(crate) struct Numbers {
     of_slot: Vec<u32>,
+    starts: Vec<usize>,
+    level_starts: Vec<usize>,
+}
+
+impl Numbers {
+    /// How many steps a state is away from the start.
+    pub(crate) fn depth(&self, number: u32) -> usize {
+        self.level_starts.partition_point(|&start| start <= number as usize) - 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// States are told apart by their keys, not by their hashes: keys with one and the same hash are all kept.
+    #[test]
+    fn hashes_may_collide() {
+        let keys: Vec<Key<2>> = (0..500).map(|i| [1 << 63 | i % 7, i]).collect();
+        let table = Table::new(1000);
+        let mut new = 0;
+        for _ in 0..2 {
+            let batch: Vec<_> = keys.iter().map(|key| (*key, 0x1234_5678_9abc_def0)).collect();
+            table.insert_all(&batch, |_| new += 1);
+        }
+        assert_eq!((new, table.len()), (500, 500));
+    }
+
+    #[test]
+    fn workers_agree_on_who_was_first() {
+        fn insert<const W: usize>() {
+            let keys: Vec<Key<W>> = (0..50_000u64).map(|i| std::array::from_fn(|w| (i + w as u64) | 1 << 63)).collect();
+            let table = Table::new(keys.len());
+            let counts: Vec<usize> = std::thread::scope(|scope| {
+                let handles: Vec<_> = (0..4)
+                    .map(|_| {
+                        scope.spawn(|| {
+                            let mut mine = 0;
+                            for batch in keys.chunks(100) {
+                                let batch: Vec<_> = batch.iter().map(|key| (*key, hash(key))).collect();
+                                table.insert_all(&batch, |_| mine += 1);
+                            }
+                            mine
+                        })
+                    })
+                    .collect();
+                handles.into_iter().map(|handle| handle.join().expect("no worker panics")).collect()
+            });
+            assert_eq!(counts.iter().sum::<usize>(), keys.len());
+            let grown = table.grown(200_000, 3);
+            assert!(keys.iter().all(|key| grown.slot(key).is_some()));
+            assert_eq!(grown.len(), keys.len());
+        }
+        insert::<1>();
+        insert::<3>();
+    }
+
+    #[test]
+    fn numbers_lead_back_to_keys() {
+        let key = |i: u64| -> Key<1> { [1 << 63 | i] };
+        let store = Store::new(vec![
+            vec![vec![key(9)], vec![]],
+            vec![vec![], vec![key(4), key(5)]],
+            vec![vec![key(1)], vec![key(2)]],
+            vec![vec![], vec![]],
+        ]);
+        let numbers = store.numbers();
+        assert_eq!(store.states(), 5);
+        for (number, (key, depth)) in
+            [(key(9), 0), (key(4), 1), (key(5), 1), (key(1), 2), (key(2), 2)].into_iter().enumerate()
+        {
+            let number = number as u32;
+            assert_eq!(store.number(&numbers, &key), Some(number));
+            assert_eq!((store.key(&numbers, number), numbers.depth(number)), (key, depth));
+        }
+        assert_eq!(store.number(&numbers, &key(7)), None);
+    }
 }

@@ -1,0 +1,110 @@
+//! Relabelled runs without end against plain runs with bounded passages: the same states, up to tickets.
+
+use std::{collections::HashSet, sync::Mutex};
+
+use doorway_core::{RegisterKind, Size, Ticket};
+
+use super::{
+    Progress,
+    expand::Rules,
+    explore::End,
+    relabel::GAP,
+    search::{Search, Searched, Then},
+    space::Space,
+};
+use crate::subject::{Entrant, LocalState};
+
+/// A state as anybody can compare it: what registers hold and where processes are, with tickets narrowed.
+type Shape = (Vec<u64>, Vec<LocalState>);
+
+/// Collects the shapes of all states of a search.
+struct Shapes;
+
+impl Then for Shapes {
+    type Out = HashSet<Shape>;
+
+    fn then<const W: usize>(&mut self, searched: &Searched<'_, '_, W>) -> HashSet<Shape> {
+        assert!(matches!(searched.end, End::Exhausted), "{:?}", searched.end);
+        let space = searched.space.lock().expect("no worker panics");
+        let (registers, n) = (searched.plan.registers.len(), searched.plan.locals.len());
+        searched
+            .store
+            .keys()
+            .map(|key| {
+                let numbers = searched.plan.unpack(key);
+                let values: Vec<_> = (0..registers).map(|r| &space.registers[r].list[numbers[r] as usize]).collect();
+                let locals: Vec<_> = (0..n).map(|p| space.state(p, numbers[registers + p])).collect();
+                let mut tickets = Vec::new();
+                let mut note = |ticket: Ticket| {
+                    tickets.push(ticket);
+                    ticket
+                };
+                values.iter().for_each(|value| drop(value.relabelled(&mut note)));
+                locals.iter().for_each(|local| local.tickets(&mut note));
+                tickets.push(Ticket::ZERO);
+                tickets.sort_unstable();
+                tickets.dedup();
+                let gaps = tickets.windows(2).map(|pair| (pair[1].label() - pair[0].label()).min(u64::from(GAP)));
+                let labels: Vec<u64> = [0]
+                    .into_iter()
+                    .chain(gaps)
+                    .scan(0, |sum, gap| {
+                        *sum += gap;
+                        Some(*sum)
+                    })
+                    .collect();
+                let mut narrow = |ticket: Ticket| {
+                    let rank = tickets.binary_search(&ticket).expect("it has been noted");
+                    Ticket::from_label(labels[rank])
+                };
+                (
+                    values.iter().map(|value| value.relabelled(&mut narrow).word()).collect(),
+                    locals.iter().map(|local| local.relabel(&mut narrow)).collect(),
+                )
+            })
+            .collect()
+    }
+}
+
+fn shapes(n: usize, passages: Option<u32>) -> HashSet<Shape> {
+    let subject = Entrant::named("bakery").and_then(|bakery| bakery.build(Size::mutex(n), None, false).ok());
+    let subject = subject.expect("there is a bakery");
+    let space = Mutex::new(Space::new(&*subject, RegisterKind::Atomic).expect("it runs"));
+    let rules = Rules {
+        k: 1,
+        bounded: passages.is_some(),
+        kind: RegisterKind::Atomic,
+        relabel: passages.is_none(),
+        order: false,
+        bound: None,
+    };
+    let search = Search {
+        space: &space,
+        rules,
+        passages: passages.unwrap_or(0),
+        watch: 0,
+        judge: None,
+        max_states: 10_000_000,
+        workers: 2,
+        progress: &Progress::default(),
+    };
+    search.run(&mut Shapes)
+}
+
+/// No true state is missing from the relabelled ones, and every relabelled one is true: after a few passages the plain
+/// search has found them all.
+#[test]
+fn bounded_and_unbounded_runs_reach_the_same_states() {
+    for (n, enough) in [(2, 2), (3, 3)] {
+        let unbounded = shapes(n, None);
+        let mut found = 0;
+        for passages in 1..=enough {
+            let bounded = shapes(n, Some(passages));
+            assert!(bounded.is_subset(&unbounded), "n = {n}, {passages} passages: a true state is missing");
+            assert!(bounded.len() > found, "n = {n}, {passages} passages: nothing new");
+            found = bounded.len();
+            println!("n = {n}, {passages} passages: {found} of {}", unbounded.len());
+        }
+        assert_eq!(found, unbounded.len(), "n = {n}: a relabelled state is not true");
+    }
+}
