@@ -241,6 +241,12 @@ where
         Ok(done.ok())
     }
 
+    /// Whether the algorithm has a way to abandon a place.
+    fn knows_how_to_abandon(&self, p: usize, local: &LocalState) -> bool {
+        let mut m = Replay::new(&[], None, true, self.mutant);
+        local.held.get::<P>().is_some_and(|pass| self.algorithm.abandon(&mut m, p, pass).is_some())
+    }
+
     /// The state from which the choice makes its access.
     fn chosen(&self, local: &LocalState, choice: Choice) -> Result<LocalState, Fault> {
         Ok(match choice {
@@ -308,7 +314,7 @@ where
             }
             _ => moves.push(Move { choice: Choice::Go, access }),
         }
-        if self.abandons && access.waits && local.section == Section::Waiting {
+        if self.abandons && access.waits && local.section == Section::Waiting && self.knows_how_to_abandon(p, local) {
             let access = ask(Choice::Abandon)?.ok_or(Fault::IdleSection("abandon section"))?;
             moves.push(Move { choice: Choice::Abandon, access });
         }

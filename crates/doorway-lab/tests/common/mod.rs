@@ -186,8 +186,8 @@ impl<M: Registers + CompareAndSwap + FetchAndAdd + Transactions + Memory> Exclus
             Toy::IdlePassage | Toy::IdleExit => Ok(()),
             Toy::Add => m.write(self.serving, pass + 1),
             Toy::Coin(_) | Toy::Swap | Toy::Transaction | Toy::TestThenSet => m.write(self.word, 0),
-            // The writer of the inversion test leaves its flag set, so that there is one write to overlap.
-            Toy::Inversion if p == 0 => m.write(self.flag.at(1), false),
+            // The writer of the inversion test leaves its flag set: what it writes is only ever new.
+            Toy::Inversion if p == 0 => m.write(self.word, 0),
             _ => m.write(self.flag.at(p), false),
         }
     }
