@@ -9,6 +9,17 @@
 //! is forgotten, except what the loop carries; after the loop, everything except its result. That costs nothing
 //! natively and keeps the lab's local states few. It is also a promise that the code makes: **closures are pure**. They
 //! take what they need from their arguments, capture by shared reference (`Fn` enforces it), and mutate nothing.
+//!
+//! ```compile_fail,E0594
+//! fn count<M: doorway_core::Memory>(m: &mut M) -> Result<u32, M::Halt> {
+//!     let mut rounds = 0;
+//!     m.each(0..3, |_, _| {
+//!         rounds += 1; // not here: carry it with `fold`
+//!         Ok(())
+//!     })?;
+//!     Ok(rounds)
+//! }
+//! ```
 
 use core::ops::ControlFlow;
 

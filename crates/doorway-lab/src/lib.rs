@@ -12,6 +12,7 @@
 
 mod check;
 pub mod cost;
+mod fault;
 mod item;
 pub mod machine;
 pub mod monitor;
@@ -23,6 +24,7 @@ mod subject;
 pub mod trace;
 
 pub use check::{Options, Progress, Report, Verdict, check};
+pub use fault::Fault;
 pub use random::Random;
-pub use replay::{Access, Fault, Kind, Replay, Stop};
+pub use replay::{Access, Kind, Replay, Stop};
 pub use subject::{Choice, Entrant, LocalState, Move, Region, Stepped, Subject, build};

@@ -6,7 +6,8 @@ use doorway_core::{RegisterKind, layout::Erased};
 use rustc_hash::FxHashMap;
 
 use crate::{
-    replay::{Fault, Kind},
+    fault::Fault,
+    replay::Kind,
     subject::{Choice, LocalState, Move, Region, Subject},
 };
 

@@ -7,10 +7,10 @@ use doorway_core::RegisterKind;
 
 use crate::{
     cost::Meter,
+    fault::Fault,
     machine::{Event, Machine},
     monitor::Monitor,
     random::Random,
-    replay::Fault,
     schedule::{Pct, RoundRobin, SECTION_4, ScheduleError, Scheduler, Script, Uniform, View, section_4},
     subject::{Choice, Region, Subject},
 };

@@ -6,8 +6,9 @@ use doorway_core::{
 };
 
 use crate::{
+    fault::Fault,
     item::Item,
-    replay::{Access, Entry, Fault, Input, Kind, Replay},
+    replay::{Access, Entry, Input, Kind, Replay},
 };
 
 /// Which section a process is in.

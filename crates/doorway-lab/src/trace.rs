@@ -6,9 +6,9 @@ use doorway_core::{Property, RegisterKind, Size, layout::Erased};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    fault::Fault,
     machine::{Event, Half, Machine},
     monitor::Monitor,
-    replay::Fault,
     subject::{Choice, Entrant, Region, Subject},
 };
 

@@ -17,7 +17,7 @@ use super::{
     space::Space,
     store::{Level, Store, Table},
 };
-use crate::replay::Fault;
+use crate::fault::Fault;
 
 /// How many keys are looked up at once.
 const BATCH: usize = 256;

@@ -40,7 +40,7 @@ use self::{
     space::Space,
     store::Numbers,
 };
-use crate::{replay::Fault, subject::Subject, trace::Trace};
+use crate::{fault::Fault, subject::Subject, trace::Trace};
 
 /// What to check, and how far.
 #[derive(Clone, Debug)]

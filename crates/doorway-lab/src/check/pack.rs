@@ -214,6 +214,14 @@ mod tests {
         assert!(key[0] >> 63 == 1);
     }
 
+    /// A state of the k-Bakery with three processes: 21 tickets, three processes with many local states each, passages
+    /// and order. A table is at least a third full, so a state takes three slots and an entry in its level at most.
+    #[test]
+    fn a_state_of_k_bakery_size_takes_less_than_100_bytes() {
+        let widths = Widths { registers: vec![5; 21], locals: vec![14; 3], passages: 2, order: true };
+        assert!(Plan::new(&widths).words * size_of::<u64>() * (3 + 1) <= 100, "{}", Plan::new(&widths).words);
+    }
+
     #[test]
     fn bits() {
         assert_eq!([0, 1, 2, 3, 4, 5, 256, 257].map(bits_for), [0, 0, 1, 2, 2, 3, 8, 9]);

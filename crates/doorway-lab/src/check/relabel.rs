@@ -7,7 +7,7 @@
 
 use doorway_core::Ticket;
 
-use crate::replay::Fault;
+use crate::fault::Fault;
 
 /// Gaps from here on are not told apart. An algorithm may take fewer successors than this of a ticket before it writes
 /// the result; all here take one.

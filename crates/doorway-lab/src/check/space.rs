@@ -11,7 +11,8 @@ use rustc_hash::FxHashMap;
 
 use super::relabel::{Labels, Map};
 use crate::{
-    replay::{Fault, Kind},
+    fault::Fault,
+    replay::Kind,
     subject::{Choice, LocalState, Region, Subject},
 };
 

@@ -251,7 +251,7 @@ mod tests {
     /// States are told apart by their keys, not by their hashes: keys with one and the same hash are all kept.
     #[test]
     fn hashes_may_collide() {
-        let keys: Vec<Key<2>> = (0..500).map(|i| [1 << 63 | i % 7, i]).collect();
+        let keys: Vec<Key<2>> = (0..500).map(|i| [(1 << 63) | (i % 7), i]).collect();
         let table = Table::new(1000);
         let mut new = 0;
         for _ in 0..2 {
@@ -264,7 +264,8 @@ mod tests {
     #[test]
     fn workers_agree_on_who_was_first() {
         fn insert<const W: usize>() {
-            let keys: Vec<Key<W>> = (0..50_000u64).map(|i| std::array::from_fn(|w| (i + w as u64) | 1 << 63)).collect();
+            let keys: Vec<Key<W>> =
+                (0..50_000u64).map(|i| std::array::from_fn(|w| (i + w as u64) | (1 << 63))).collect();
             let table = Table::new(keys.len());
             let counts: Vec<usize> = std::thread::scope(|scope| {
                 let handles: Vec<_> = (0..4)
@@ -292,7 +293,7 @@ mod tests {
 
     #[test]
     fn numbers_lead_back_to_keys() {
-        let key = |i: u64| -> Key<1> { [1 << 63 | i] };
+        let key = |i: u64| -> Key<1> { [(1 << 63) | i] };
         let store = Store::new(vec![
             vec![vec![key(9)], vec![]],
             vec![vec![], vec![key(4), key(5)]],

@@ -13,7 +13,7 @@ use doorway_lab::{Subject, build};
 
 /// What kind of toy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Toy {
+pub(crate) enum Toy {
     /// Loops inside loops.
     Nested,
     /// An `each` with a round that does nothing.
@@ -58,7 +58,7 @@ const KINDS: &[Toy] = &[
 ];
 
 /// The toy of this kind, for `n` processes.
-pub fn toy(kind: Toy, n: usize) -> Box<dyn Subject> {
+pub(crate) fn toy(kind: Toy, n: usize) -> Box<dyn Subject> {
     let sessions = KINDS.iter().position(|k| *k == kind).expect("every kind is listed");
     build::<Playground, _, _, _>(Size { n, k: 1, sessions }, None, false).expect("toys fit")
 }

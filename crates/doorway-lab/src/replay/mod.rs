@@ -8,13 +8,13 @@
 //! With `cut` off nothing is forgotten: that is how counterexamples are replayed before they are printed, and how the
 //! tests find out whether cutting changes anything.
 
-use std::{fmt, ops::ControlFlow, panic::Location};
+use std::{ops::ControlFlow, panic::Location};
 
-use doorway_core::{
-    CompareAndSwap, FetchAndAdd, Local, Memory, Register, Registers, Relabel, Transactions, Value, layout::Erased,
-};
+use doorway_core::{Local, Register, Relabel, Value, layout::Erased};
 
-use crate::item::Item;
+mod memory;
+
+use crate::{fault::Fault, item::Item};
 
 /// Which loop or scope an entry belongs to: where it was called, and inside how many others.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -68,43 +68,6 @@ pub struct Access {
     pub register: usize,
     /// Whether a wait may be given up here.
     pub waits: bool,
-}
-
-/// The code under test did something that makes exploring it meaningless.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// An iteration of the loop at this place made no access.
-    IdleIteration(&'static Location<'static>),
-    /// A section or passage made no access at all.
-    IdleSection(&'static str),
-    /// The record and the code disagree: the code is not a function of its answers.
-    Impure,
-    /// Tickets grew beyond what the relabelling can hold.
-    TicketRange,
-    /// A register's type does not say which values an overlapping read may return.
-    NoDomain(String),
-    /// Two processes wrote a register at once: safe and regular registers have one writer.
-    TwoWriters(String),
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::IdleIteration(place) => write!(f, "an iteration of the loop at {place} makes no access"),
-            Self::IdleSection(section) => write!(f, "the {section} makes no access"),
-            Self::Impure => write!(f, "a section does not follow from its answers: is a closure impure?"),
-            Self::TicketRange => write!(f, "more tickets are alive at once than the relabelling can hold"),
-            Self::NoDomain(register) => {
-                write!(f, "{register} may hold too many values to try them all, which safe registers ask for")
-            }
-            Self::TwoWriters(register) => {
-                write!(
-                    f,
-                    "{register} has two writers at once, and only registers with one writer can be safe or regular"
-                )
-            }
-        }
-    }
 }
 
 /// Why a section stops: at an access without an answer, or at a fault.
@@ -304,193 +267,5 @@ impl<'a> Replay<'a> {
         }
         self.leave(place, start, &carried);
         Ok(carried)
-    }
-}
-
-impl Memory for Replay<'_> {
-    type Halt = Stop;
-
-    fn line(&mut self, line: u32) {
-        self.line = line;
-    }
-
-    fn mutant(&self, name: &str) -> bool {
-        self.mutant == Some(name)
-    }
-
-    fn drops(&self, line: u32) -> bool {
-        self.mutant.and_then(|name| name.strip_prefix("without-line-")).is_some_and(|l| l.parse() == Ok(line))
-    }
-
-    fn choose(&mut self, outcomes: u32) -> Result<u32, Stop> {
-        if let Some(answer) = self.recall()? {
-            return Ok(answer);
-        }
-        match self.input.take() {
-            Some(Input::Outcome(outcome)) => {
-                self.accesses += 1;
-                self.log.push(Entry::Answer(Item::new(outcome)));
-                Ok(outcome)
-            }
-            Some(Input::Value(_)) => self.fail(Fault::Impure),
-            None => self.halt(Kind::Choose(outcomes), usize::MAX),
-        }
-    }
-
-    fn relax(&mut self, _: u32) -> Result<(), Stop> {
-        Ok(())
-    }
-
-    #[track_caller]
-    fn each<I, F>(&mut self, items: I, body: F) -> Result<(), Stop>
-    where
-        I: IntoIterator<Item = usize>,
-        F: Fn(&mut Self, usize) -> Result<(), Stop>,
-    {
-        self.rounds(Location::caller(), items, (), |m, (), i| body(m, i).map(ControlFlow::Continue))
-    }
-
-    #[track_caller]
-    fn fold<I, T, F>(&mut self, items: I, init: T, body: F) -> Result<T, Stop>
-    where
-        I: IntoIterator<Item = usize>,
-        T: Local,
-        F: Fn(&mut Self, T, usize) -> Result<T, Stop>,
-    {
-        let at = Location::caller();
-        self.rounds(at, items, init, |m, carried, i| body(m, carried, i).map(ControlFlow::Continue))
-    }
-
-    #[track_caller]
-    fn find<I, F>(&mut self, items: I, body: F) -> Result<Option<usize>, Stop>
-    where
-        I: IntoIterator<Item = usize>,
-        F: Fn(&mut Self, usize) -> Result<bool, Stop>,
-    {
-        self.rounds(Location::caller(), items, None, |m, _, i| {
-            Ok(if body(m, i)? { ControlFlow::Break(Some(i)) } else { ControlFlow::Continue(None) })
-        })
-    }
-
-    #[track_caller]
-    fn repeat<S, R, F>(&mut self, init: S, body: F) -> Result<R, Stop>
-    where
-        S: Local,
-        R: Local,
-        F: Fn(&mut Self, S) -> Result<ControlFlow<R, S>, Stop>,
-    {
-        let place = self.enter(Location::caller());
-        if let Some(result) = self.finished(place)? {
-            return Ok(result);
-        }
-        let start = self.log.len();
-        let outer = self.round;
-        let (_, mut state) = self.resume(place, init)?;
-        // The round is not counted, or the states would never end; and the first one is marked like the others, or
-        // it would count as a state of its own.
-        self.forget(start, Entry::Mark(place, 0, Item::new(state.clone())));
-        loop {
-            self.round = Some(self.log.len());
-            let before = self.accesses;
-            match body(self, state)? {
-                ControlFlow::Break(result) => {
-                    self.round = outer;
-                    self.leave(place, start, &result);
-                    return Ok(result);
-                }
-                ControlFlow::Continue(next) => state = next,
-            }
-            if self.accesses == before {
-                return self.fail(Fault::IdleIteration(place.at));
-            }
-            self.forget(start, Entry::Mark(place, 0, Item::new(state.clone())));
-        }
-    }
-
-    #[track_caller]
-    fn scope<R, F>(&mut self, body: F) -> Result<R, Stop>
-    where
-        R: Local,
-        F: Fn(&mut Self) -> Result<R, Stop>,
-    {
-        let place = self.enter(Location::caller());
-        if let Some(result) = self.finished(place)? {
-            return Ok(result);
-        }
-        let start = self.log.len();
-        let result = body(self)?;
-        self.leave(place, start, &result);
-        Ok(result)
-    }
-}
-
-impl Registers for Replay<'_> {
-    fn read<T: Value>(&mut self, register: Register<T>) -> Result<T, Stop> {
-        self.access(Kind::Read, register, |value| (None, value))
-    }
-
-    fn write<T: Value>(&mut self, register: Register<T>, value: T) -> Result<(), Stop> {
-        self.access(Kind::Write, register, |_| (Some(value), ()))
-    }
-
-    #[track_caller]
-    fn test<T: Value, F>(&mut self, register: Register<T>, ask: F) -> Result<bool, Stop>
-    where
-        F: Fn(T) -> bool,
-    {
-        if self.cut {
-            self.access(Kind::Read, register, |value| (None, ask(value)))
-        } else {
-            Ok(ask(self.read(register)?))
-        }
-    }
-
-    #[track_caller]
-    fn wait<T: Value, F>(&mut self, register: Register<T>, until: F) -> Result<(), Stop>
-    where
-        F: Fn(T) -> bool,
-    {
-        let place = self.enter(Location::caller());
-        if self.finished::<()>(place)?.is_some() {
-            return Ok(());
-        }
-        let start = self.log.len();
-        let outer = self.round;
-        loop {
-            self.round = Some(self.log.len());
-            let done = until(self.read(register)?);
-            if done {
-                self.round = outer;
-                self.leave(place, start, &());
-                return Ok(());
-            }
-            if self.cut {
-                self.log.truncate(start);
-            }
-        }
-    }
-}
-
-impl CompareAndSwap for Replay<'_> {
-    fn compare_and_swap<T: Value>(&mut self, register: Register<T>, old: T, new: T) -> Result<T, Stop> {
-        self.access(Kind::Update, register, |held| (Some(if held == old { new } else { held }), held))
-    }
-}
-
-impl FetchAndAdd for Replay<'_> {
-    fn fetch_and_add(&mut self, register: Register<u64>, add: u64) -> Result<u64, Stop> {
-        self.access(Kind::Update, register, |held| (Some(held.wrapping_add(add)), held))
-    }
-}
-
-impl Transactions for Replay<'_> {
-    fn transact<T: Value, R: Local, F>(&mut self, variable: Register<T>, change: F) -> Result<R, Stop>
-    where
-        F: Fn(T) -> (T, R),
-    {
-        self.access(Kind::Update, variable, |held| {
-            let (next, answer) = change(held);
-            (Some(next), answer)
-        })
     }
 }

@@ -1,0 +1,239 @@
+//! The successors of a state: for every process, every move that it may make.
+//!
+//! Each worker keeps a flat copy of what has been learned and asks the shared [`Space`] only for what it has not met
+//! before, so the hot path is a few table lookups per move.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use doorway_core::RegisterKind;
+use rustc_hash::FxHashMap;
+
+mod hot;
+mod overlap;
+mod relabelled;
+
+use self::hot::HotProcess;
+use super::{
+    pack::{Key, Plan},
+    relabel::{Labels, Map, Position},
+    space::Space,
+};
+use crate::{fault::Fault, subject::Region};
+
+/// What the search is about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    pub(crate) k: usize,
+    /// Whether passages are counted.
+    pub(crate) bounded: bool,
+    pub(crate) kind: RegisterKind,
+    pub(crate) relabel: bool,
+    /// Whether it is remembered who was before whom.
+    pub(crate) order: bool,
+    /// The largest number that a register may hold.
+    pub(crate) bound: Option<u64>,
+}
+
+/// Things to notice about a step.
+pub(crate) mod event {
+    /// The process leaves its remainder.
+    pub(crate) const BEGINS: u8 = 1;
+    /// The process enters the critical section.
+    pub(crate) const ENTERS: u8 = 2;
+    /// The process gives up its place.
+    pub(crate) const ABANDONS: u8 = 4;
+    /// A register holds more than it may.
+    pub(crate) const EXCEEDS: u8 = 8;
+    /// More than k processes are in the critical section.
+    pub(crate) const CROWDED: u8 = 16;
+    /// The process overtakes k others that were before it.
+    pub(crate) const OVERTAKES: u8 = 32;
+}
+
+/// One step from a state.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step<const W: usize> {
+    pub(crate) p: usize,
+    /// Which of the process's moves.
+    pub(crate) index: u32,
+    /// What an overlapping read returned, if this was one.
+    pub(crate) garbage: Option<Garbage>,
+    pub(crate) events: u8,
+    /// Those that the process overtakes, as a set of bits.
+    pub(crate) overtaken: u32,
+    pub(crate) key: Key<W>,
+}
+
+/// What takes the steps from a state.
+pub(crate) trait Sink<const W: usize> {
+    /// A step.
+    fn step(&mut self, step: Step<W>);
+
+    /// A step at which there is nothing to notice: nearly all of them.
+    #[inline(always)]
+    fn plain(&mut self, p: usize, index: u32, key: Key<W>) {
+        self.step(Step { p, index, garbage: None, events: 0, overtaken: 0, key });
+    }
+}
+
+impl<const W: usize, F: FnMut(Step<W>)> Sink<W> for F {
+    fn step(&mut self, step: Step<W>) {
+        self(step);
+    }
+}
+
+/// What an overlapping read returned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Garbage {
+    /// This value of the register.
+    Value(u32),
+    /// This position among the tickets of the state.
+    Position(Position),
+}
+
+/// Why successors could not be computed.
+#[derive(Debug)]
+pub(crate) enum Interrupt {
+    /// A number does not fit its field: the states have to be packed anew.
+    Narrow,
+    /// The algorithm cannot be explored.
+    Fault(Fault),
+}
+
+impl From<Fault> for Interrupt {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// A worker's successor function.
+pub(crate) struct Expander<'a, 's, const W: usize> {
+    space: &'a Mutex<Space<'s>>,
+    pub(crate) plan: &'a Plan,
+    rules: Rules,
+    hot: Vec<HotProcess>,
+    values: Vec<Vec<Labels>>,
+    maps: FxHashMap<(Labels, u32, u32), (u32, Arc<Map>)>,
+    renamed_values: FxHashMap<(u16, u32, u32), u32>,
+    renamed_locals: FxHashMap<(u16, u32, u32), u32>,
+}
+
+impl<'a, 's, const W: usize> Expander<'a, 's, W> {
+    pub(crate) fn new(space: &'a Mutex<Space<'s>>, plan: &'a Plan, rules: Rules) -> Self {
+        let hot = plan.locals.iter().map(|_| HotProcess::default()).collect();
+        let values = plan.registers.iter().map(|_| Vec::new()).collect();
+        Self {
+            space,
+            plan,
+            rules,
+            hot,
+            values,
+            maps: FxHashMap::default(),
+            renamed_values: FxHashMap::default(),
+            renamed_locals: FxHashMap::default(),
+        }
+    }
+
+    /// The state in which everything starts; `passages` is how many each process may make.
+    pub(crate) fn initial(&self, passages: u32) -> Key<W> {
+        let mut key = Plan::empty();
+        for field in &self.plan.passages {
+            if self.rules.bounded {
+                field.set(&mut key, passages);
+            }
+        }
+        key
+    }
+
+    /// Where process `p` is.
+    #[inline(always)]
+    pub(crate) fn region(&mut self, key: &Key<W>, p: usize) -> Region {
+        let local = self.plan.locals[p].get(key);
+        self.local(p, local).region
+    }
+
+    /// Gives `sink` every step from `key`.
+    #[inline(always)]
+    pub(crate) fn expand(&mut self, key: &Key<W>, mut sink: impl Sink<W>) -> Result<(), Interrupt> {
+        let labels = if self.rules.relabel { self.labels(key) } else { Labels::default() };
+        for p in 0..self.plan.locals.len() {
+            let local = self.plan.locals[p].get(key);
+            let from = self.local(p, local);
+            if self.rules.bounded && from.region == Region::Remainder && self.plan.passages[p].get(key) == 0 {
+                continue;
+            }
+            for index in from.first..from.first + u32::from(from.count) {
+                let step = self.hot[p].moves[index as usize];
+                if self.rules.kind != RegisterKind::Atomic && self.overlaps(key, p, step)? {
+                    self.read_overlapping(key, p, local, index, &mut sink)?;
+                    continue;
+                }
+                let value = step.field.get(key);
+                let cell = self.cell(p, local, index, value)?;
+                let mut next = *key;
+                self.plan.locals[p].set(&mut next, cell.next());
+                step.field.set(&mut next, cell.value());
+                if cell.events() == 0 && !self.rules.relabel {
+                    sink.plain(p, index - from.first, next);
+                    continue;
+                }
+                let index = index - from.first;
+                let made = Step { p, index, garbage: None, events: cell.events(), overtaken: 0, key: next };
+                if self.rules.relabel {
+                    self.relabel_step(labels, made, &mut sink)?;
+                } else {
+                    self.finish(made, &mut sink);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts passages, remembers who was before whom, notices violations.
+    fn finish(&mut self, mut step: Step<W>, sink: &mut impl Sink<W>) {
+        let notable = event::BEGINS | event::ENTERS | event::ABANDONS;
+        if step.events & notable != 0 {
+            self.note(&mut step);
+        }
+        sink.step(step);
+    }
+
+    fn note(&mut self, step: &mut Step<W>) {
+        let (p, n) = (step.p, self.plan.locals.len());
+        if step.events & event::BEGINS != 0 {
+            if self.rules.bounded {
+                let left = self.plan.passages[p].get(&step.key);
+                self.plan.passages[p].set(&mut step.key, left - 1);
+            }
+            if self.rules.order {
+                let before = (0..n)
+                    .filter(|&q| q != p && self.region(&step.key, q) == Region::Waiting)
+                    .fold(0, |set, q| set | 1 << q);
+                self.plan.order[p].set(&mut step.key, before);
+            }
+        }
+        if step.events & event::ENTERS != 0 {
+            let inside = (0..n).filter(|&q| self.region(&step.key, q) == Region::Critical).count();
+            if inside > self.rules.k {
+                step.events |= event::CROWDED;
+            }
+            if self.rules.order {
+                step.overtaken = self.plan.order[p].get(&step.key);
+                if step.overtaken.count_ones() as usize >= self.rules.k {
+                    step.events |= event::OVERTAKES;
+                }
+            }
+        }
+        if self.rules.order && step.events & (event::ENTERS | event::ABANDONS) != 0 {
+            self.plan.order[p].set(&mut step.key, 0);
+            for q in 0..n {
+                let before = self.plan.order[q].get(&step.key);
+                self.plan.order[q].set(&mut step.key, before & !(1 << p));
+            }
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'a, Space<'s>> {
+        self.space.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

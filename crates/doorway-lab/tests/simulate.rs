@@ -1,0 +1,122 @@
+//! The simulator: reproducible, fair where it says so, and counting as the papers count.
+
+use doorway_core::Size;
+use doorway_lab::{
+    Entrant, Subject,
+    schedule::{SECTION_4, ScheduleError, Script},
+    simulate::{Outcome, SimulateError, Simulation, scheduler, simulate},
+};
+
+fn subject(name: &str, n: usize) -> Box<dyn Subject> {
+    Entrant::named(name).expect("it is in the registry").build(Size::mutex(n), None, false).expect("it fits")
+}
+
+fn run(subject: &dyn Subject, name: &str, how: &Simulation) -> Outcome {
+    let mut scheduler = scheduler::<ScheduleError>(name, subject, how.seed, |_| unreachable!()).expect("it exists");
+    simulate(subject, how, &mut *scheduler).expect("it runs")
+}
+
+fn passages(passages: u64, seed: u64) -> Simulation {
+    Simulation { passages, seed, crashes: 0, max_steps: 10_000_000 }
+}
+
+/// Paper 002, section 4: P_N is blocked exactly N(N-1)/2 times in one passage, and its references grow with the square.
+#[test]
+fn section_4_blocks_the_last_process_as_often_as_the_paper_says() {
+    let mut last = 0.0;
+    for n in 2..=16 {
+        let subject = subject("burns-lamport", n);
+        let outcome = run(&*subject, SECTION_4, &passages(1, 0));
+        let blocked = outcome.lines[n - 1].get(&4).copied().unwrap_or(0);
+        assert_eq!(blocked, (n * (n - 1) / 2) as u64, "n = {n}");
+        let (cc, dsm) = outcome.meter.by_process[n - 1];
+        assert_eq!((cc.passages, outcome.meter.cc.passages), (1, n as u64), "everybody goes through once");
+        assert!(cc.max >= blocked, "n = {n}: at least one reference for each time");
+        println!("n = {n}: blocked {blocked} times, {} RMRs in CC, {} in DSM", cc.max, dsm.max);
+        let per_square = cc.max as f64 / (n * n) as f64;
+        assert!(n == 2 || (per_square / last - 1.0_f64).abs() < 0.15, "n = {n}: {per_square} n²");
+        last = per_square;
+        assert_eq!(outcome.violations, 0);
+    }
+}
+
+#[test]
+fn a_run_follows_from_its_seed() {
+    for name in ["random", "pct"] {
+        let subject = subject("bakery", 5);
+        let of = |seed| {
+            let outcome = run(&*subject, name, &passages(20, seed));
+            (outcome.steps, outcome.meter.cc, outcome.meter.dsm, outcome.lines)
+        };
+        assert_eq!(of(7), of(7), "{name}");
+        assert_ne!(of(7), of(8), "{name}");
+    }
+}
+
+#[test]
+fn every_algorithm_finishes_under_every_scheduler_without_violations() {
+    for entrant in Entrant::all() {
+        for name in ["round-robin", "random", "pct"] {
+            for n in [2, 7, 16] {
+                let outcome = run(&*subject(entrant.name, n), name, &passages(30, 3));
+                assert_eq!(outcome.violations, 0, "{} {name} {n}", entrant.name);
+                assert_eq!(outcome.meter.cc.passages, 30 * n as u64, "{} {name} {n}", entrant.name);
+                assert!(!outcome.stuck && !outcome.cut_off);
+            }
+        }
+    }
+}
+
+/// Yang-Anderson waits at home: what it costs in the DSM model has a bound that grows with log n. The Bakery does not: it
+/// pays for every look while it waits.
+#[test]
+fn local_spinning_shows_in_the_dsm_model() {
+    let dearest = |name: &str, n| run(&*subject(name, n), "random", &passages(40, 1)).meter.dsm.max;
+    for n in [4, 16, 64] {
+        let levels = u64::from(usize::ilog2(n));
+        let most = dearest("yang-anderson", n);
+        assert!(
+            most <= 11 * levels,
+            "n = {n}: {most} references on {levels} levels: at most 11 accesses each are remote"
+        );
+        assert!(dearest("bakery", n) > 4 * n as u64, "n = {n}");
+    }
+}
+
+/// One who is gone in the doorway or the line stops everybody: no claim of these algorithms says otherwise.
+#[test]
+fn a_crash_stops_the_bakery() {
+    let outcome = run(&*subject("bakery", 4), "random", &Simulation { crashes: 1, ..passages(50, 2) });
+    assert_eq!(outcome.crashed.len(), 1);
+    assert!(outcome.stuck, "the others wait for ever");
+    assert!(outcome.meter.cc.passages < 200);
+}
+
+#[test]
+fn mutants_are_seen_to_misbehave() {
+    let entrant = Entrant::named("bakery").expect("there is a bakery");
+    let subject = entrant.build(Size::mutex(4), Some("without-line-7"), false).expect("it fits");
+    let outcome = run(&*subject, "random", &passages(200, 0));
+    assert!(outcome.violations > 0 && outcome.violated.contains("mutual-exclusion"));
+}
+
+#[test]
+fn scripts_say_where_they_go_wrong() {
+    let syntax = |line, text: &str| ScheduleError::Syntax { line, text: text.into() };
+    assert_eq!(Script::parse("0\nfly", 2).err(), Some(syntax(2, "fly")));
+    assert_eq!(Script::parse("0 until lunch", 2).err(), Some(syntax(1, "0 until lunch")));
+    assert_eq!(Script::parse("# nothing\n\n5", 2).err(), Some(ScheduleError::Nobody { line: 3, process: 5, n: 2 }));
+    let follow = |text: &str| {
+        let subject = subject("bakery", 2);
+        simulate(&*subject, &passages(1, 0), &mut Script::parse(text, 2).expect("it is a script"))
+    };
+    assert_eq!(follow("0*2\n1 past 5 # a comment\n0 until critical").expect("it can be followed").steps, 11);
+    // Process 1 is through its doorway first, so process 0 cannot pass it.
+    let never = follow("1 until waiting\n0 until critical").err();
+    assert!(
+        matches!(never, Some(SimulateError::Schedule(ScheduleError::Never { line: 2, process: 0, .. }))),
+        "{never:?}"
+    );
+    let gone = follow("0 until critical\n0 until remainder\n0").err();
+    assert!(matches!(gone, Some(SimulateError::Schedule(ScheduleError::Stuck { line: 3, process: 0 }))), "{gone:?}");
+}
