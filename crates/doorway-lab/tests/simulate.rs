@@ -110,7 +110,7 @@ fn scripts_say_where_they_go_wrong() {
         let subject = subject("bakery", 2);
         simulate(&*subject, &passages(1, 0), &mut Script::parse(text, 2).expect("it is a script"))
     };
-    assert_eq!(follow("0*2\n1 past 5 # a comment\n0 until critical").expect("it can be followed").steps, 11);
+    assert_eq!(follow("0*2\n1 past 5 # a comment\n0 until critical").expect("it can be followed").steps, 10);
     // Process 1 is through its doorway first, so process 0 cannot pass it.
     let never = follow("1 until waiting\n0 until critical").err();
     assert!(
