@@ -64,6 +64,29 @@ fn every_refuted_property_fails() {
     }
 }
 
+/// With one slot, k-exclusion is mutual exclusion and k-FCFS is FCFS, and FIFE follows from FCFS: the general properties say
+/// the same as the special ones, of the algorithms and of what breaks them.
+#[test]
+fn general_properties_agree_with_special_ones() {
+    let verdict = |name: &str, mutant, property| {
+        let entrant = Entrant::named(name).expect("it is in the registry");
+        run(entrant, Size::mutex(2), mutant, &options(&[property], RegisterKind::Atomic)).verdicts.remove(0)
+    };
+    for (name, mutant, special, general) in [
+        ("bakery", None, Property::MutualExclusion, Property::KExclusion),
+        ("bakery", None, Property::Fcfs, Property::KFcfs),
+        ("bakery", None, Property::Fcfs, Property::Fife),
+        ("bakery", Some("without-line-7"), Property::MutualExclusion, Property::KExclusion),
+        ("bakery", Some("ticket-not-larger"), Property::Fcfs, Property::KFcfs),
+        ("yang-anderson", None, Property::Fcfs, Property::KFcfs),
+        ("yang-anderson", None, Property::Fcfs, Property::Fife),
+    ] {
+        let (special, general) = (verdict(name, mutant, special), verdict(name, mutant, general));
+        assert_eq!(special.holds, general.holds, "{name} {mutant:?}: {} and {}", special.property, general.property);
+        assert!(special.holds.is_some());
+    }
+}
+
 /// The tolerance claimed is exact: with one crash more than claimed, somebody starves.
 #[test]
 fn one_crash_too_many_starves_somebody() {

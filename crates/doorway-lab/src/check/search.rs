@@ -75,7 +75,7 @@ impl Search<'_, '_> {
                     }
                 };
             }
-            match attempt!(1, 2, 3, 4, 6, 8, 12, 16, 32, 64) {
+            match attempt!(1, 2, 3, 4, 8, 16, 64) {
                 Attempt::Done(out) => return out,
                 Attempt::Narrow(so_far) => saved = Some(so_far),
             }
