@@ -15,7 +15,7 @@ use super::{
     expand::{Expander, Interrupt, Rules, Sink, Step, event},
     pack::{Key, Plan, hash},
     space::Space,
-    store::{Level, Store, Table},
+    store::{Apart, Level, Store, Table},
 };
 use crate::fault::Fault;
 
@@ -93,18 +93,20 @@ pub(crate) fn explore<const W: usize>(task: &Task<'_, '_, W>, store: &mut Store<
         let [.., frontier, next] = &mut store.levels[..] else { unreachable!("there is a level to expand") };
         let frontier = Frontier::new(frontier, task.workers);
         next.resize_with(task.workers, Vec::new);
+        // Levels grow and shrink slowly: the next one will be about as large as this.
+        next.iter_mut().for_each(|part| part.reserve(frontier.total / task.workers));
         workers.iter_mut().zip(next.iter_mut()).for_each(|(worker, next)| std::mem::swap(&mut worker.next, next));
         loop {
             let shared = Shared { table: &store.table, frontier: &frontier, stop: AtomicBool::new(false) };
-            if frontier.total < SMALL {
-                workers[0].work(task, &shared);
-            } else {
-                std::thread::scope(|scope| {
-                    for worker in &mut workers {
+            let (first, others) = workers.split_first_mut().expect("there is a worker");
+            std::thread::scope(|scope| {
+                if frontier.total >= SMALL {
+                    for worker in others {
                         scope.spawn(|| worker.work(task, &shared));
                     }
-                });
-            }
+                }
+                first.work(task, &shared);
+            });
             let paused = workers.iter().any(Worker::is_paused);
             if !paused || workers.iter().any(|worker| worker.trouble.is_some()) {
                 break;
@@ -149,18 +151,18 @@ struct Frontier<'l, const W: usize> {
     parts: &'l [Vec<Key<W>>],
     total: usize,
     piece: usize,
-    next: AtomicUsize,
+    next: Apart<AtomicUsize>,
 }
 
 impl<'l, const W: usize> Frontier<'l, W> {
     fn new(parts: &'l Level<W>, workers: usize) -> Self {
         let total: usize = parts.iter().map(Vec::len).sum();
-        Self { parts, total, piece: total / (workers * PIECES) + 1, next: AtomicUsize::new(0) }
+        Self { parts, total, piece: total / (workers * PIECES) + 1, next: Apart(AtomicUsize::new(0)) }
     }
 
     /// The next piece that nobody has taken.
     fn take(&self) -> Range<usize> {
-        let start = self.next.fetch_add(self.piece, Relaxed).min(self.total);
+        let start = self.next.0.fetch_add(self.piece, Relaxed).min(self.total);
         start..(start + self.piece).min(self.total)
     }
 
@@ -182,7 +184,8 @@ struct Shared<'l, const W: usize> {
     stop: AtomicBool,
 }
 
-/// What one worker has at hand.
+/// What one worker has at hand, on cache lines of its own: it is written all the time.
+#[repr(align(128))]
 struct Worker<'a, 's, const W: usize> {
     expander: Expander<'a, 's, W>,
     /// What is left of the piece that it has taken.

@@ -30,8 +30,12 @@ pub(crate) struct Table<const W: usize> {
     capacity: usize,
     /// How far to shift a hash for a home.
     shift: u32,
-    len: AtomicU64,
+    len: Apart<AtomicU64>,
 }
+
+/// Something that is written often, apart from what is only read.
+#[repr(align(128))]
+pub(crate) struct Apart<T>(pub(crate) T);
 
 const BUSY: u64 = 1;
 
@@ -40,12 +44,12 @@ impl<const W: usize> Table<W> {
     pub(crate) fn new(keys: usize) -> Self {
         let capacity = (keys * 2).next_power_of_two().max(1 << 16);
         let shift = u64::BITS - capacity.trailing_zeros();
-        Self { words: Words::new(capacity * W), capacity, shift, len: AtomicU64::new(0) }
+        Self { words: Words::new(capacity * W), capacity, shift, len: Apart(AtomicU64::new(0)) }
     }
 
     /// How many keys there are, up to those that workers have not counted in yet.
     pub(crate) fn len(&self) -> usize {
-        self.len.load(Relaxed) as usize
+        self.len.0.load(Relaxed) as usize
     }
 
     /// Whether this many more keys would make it slow, or not fit at all.
@@ -73,7 +77,7 @@ impl<const W: usize> Table<W> {
                 new(key);
             }
         }
-        self.len.fetch_add(added, Relaxed);
+        self.len.0.fetch_add(added, Relaxed);
     }
 
     #[inline(always)]
@@ -144,7 +148,7 @@ impl<const W: usize> Table<W> {
             }
             copy(0..share);
         });
-        larger.len.store(self.len.load(Relaxed), Relaxed);
+        larger.len.0.store(self.len.0.load(Relaxed), Relaxed);
         larger
     }
 }
