@@ -78,6 +78,9 @@ pub trait Exclusion<M: Memory>: Algorithm {
 
     /// Leaves the line instead of going in: what to do with the doorway's `Pass` when `waiting` was given up at one of
     /// its waits. `None` where the algorithm has no way to.
+    ///
+    /// Exclusion and order hold however often this is done. Progress holds as long as nobody does it for ever: who comes,
+    /// gives up and comes again can be seen in its doorway each time that somebody looks.
     fn abandon(&self, m: &mut M, p: usize, pass: Self::Pass) -> Option<Result<Self::Keep, M::Halt>> {
         let _ = (m, p, pass);
         None

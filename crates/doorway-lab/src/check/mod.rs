@@ -24,7 +24,7 @@ mod tests;
 mod words;
 
 use std::{
-    sync::{Mutex, atomic::Ordering::Relaxed},
+    sync::Mutex,
     time::{Duration, Instant},
 };
 
@@ -306,11 +306,8 @@ impl Conclude<'_, '_> {
         graph: Option<&Numbered>,
         property: Property,
     ) -> Result<Verdict, Fault> {
-        let progress = Progress::default();
-        // Whoever watches sees the second search go by as well.
-        let progress = if self.search.progress.cancel.load(Relaxed) { &progress } else { self.search.progress };
         let rules = Rules { order: true, ..searched.rules };
-        let search = Search { rules, watch: event::OVERTAKES, progress, ..self.search };
+        let search = Search { rules, watch: event::OVERTAKES, ..self.search };
         let mut decide = Order { conclude: self, property };
         if property != Property::Fife {
             return search.run(&mut decide);
