@@ -5,7 +5,10 @@
 //! token in **one** register: read one after the other they belong to different tokens, and the bound is gone (mutant
 //! `split-token`).
 
-use core::ops::ControlFlow::{Break, Continue};
+use core::{
+    fmt,
+    ops::ControlFlow::{Break, Continue},
+};
 
 use crate::{
     Algorithm, Array, Claims, Exclusion, Fate, Home, Homes, Layout, Mutant, Primitive, Problem, Property, Register,
@@ -48,12 +51,19 @@ impl Value for Color {
 }
 
 /// A token: its number is bounded, so it is a plain one that the lab does not relabel.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ColoredTicket {
     /// Which generation it belongs to.
     pub color: Color,
     /// 0 means none.
     pub number: u32,
+}
+
+/// As the paper writes it: `(Black, 2)`.
+impl fmt::Debug for ColoredTicket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "({:?}, {})", self.color, self.number)
+    }
 }
 
 impl Value for ColoredTicket {
