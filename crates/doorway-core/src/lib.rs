@@ -36,3 +36,8 @@ pub use layout::{Array, Grid, Home, Homes, Layout, Register};
 pub use memory::{CompareAndSwap, FetchAndAdd, Memory, Registers, Transactions};
 pub use ticket::Ticket;
 pub use value::{Local, Relabel, Value};
+
+/// The example of the README, kept true.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -166,14 +166,15 @@ fn as_text(entrant: &Entrant, subject: &dyn Subject, options: &Options, report: 
         let rate = report.states as f64 / seconds / 1e6;
         format!(" ({rate:.1} million states/s, {} bytes each)", report.bytes_per_state)
     };
-    let mut text = format!("{}{mutant}: {}, {}\n", entrant.name, entrant.claims.paper, entrant.claims.figure);
-    text.push_str(&format!(
-        "  n = {}, k = {}, {passages}, {} registers{}\n",
+    let instance = format!(
+        "n = {}, k = {}, {passages}, {} registers{}",
         size.n,
         size.k,
         options.registers,
         if report.relabelled { ", tickets relabelled" } else { "" },
-    ));
+    );
+    let mut text = format!("{}{mutant}: {}, {}\n", entrant.name, entrant.claims.paper, entrant.claims.figure);
+    text.push_str(&format!("  {instance}\n"));
     text.push_str(&format!(
         "  {} states, {} steps, depth {}, in {seconds:.2} s{speed}: {}\n\n",
         grouped(report.states),
@@ -181,7 +182,7 @@ fn as_text(entrant: &Entrant, subject: &dyn Subject, options: &Options, report: 
         report.depth,
         if report.complete { "complete" } else { "incomplete" },
     ));
-    text.push_str(&columns(&report.verdicts.iter().map(row).collect::<Vec<_>>()));
+    text.push_str(&columns(&report.verdicts.iter().map(|verdict| row(verdict, &instance)).collect::<Vec<_>>()));
     for verdict in &report.verdicts {
         if let Some(trace) = &verdict.trace {
             text.push_str(&format!("\n{} is violated: {}.\n", verdict.property, trace.shows));
@@ -191,11 +192,12 @@ fn as_text(entrant: &Entrant, subject: &dyn Subject, options: &Options, report: 
     text
 }
 
-fn row(verdict: &Verdict) -> Vec<String> {
+/// A verdict and its scope, but for the instance, which stands above all of them.
+fn row(verdict: &Verdict, instance: &str) -> Vec<String> {
     let word = match verdict.holds {
         Some(true) => "holds",
         Some(false) => "VIOLATED",
         None => "unknown",
     };
-    vec![verdict.property.name().into(), word.into(), verdict.scope.clone()]
+    vec![verdict.property.name().into(), word.into(), verdict.scope.replace(&format!(": {instance}"), "")]
 }

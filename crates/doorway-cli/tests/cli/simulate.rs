@@ -1,0 +1,92 @@
+//! `doorway lab simulate`.
+
+use std::fs;
+
+use super::{ALGORITHMS, has_fields, json, prints, refused};
+
+#[test]
+fn every_field_is_there() {
+    for name in ALGORITHMS {
+        let outcome = json(0, &["lab", "simulate", name, "-n", "4", "--passages", "20", "--seed", "7", "--json"]);
+        has_fields(
+            &outcome,
+            &["algorithm", "n", "k", "sessions", "scheduler", "seed", "passages", "steps", "violations"],
+        );
+        has_fields(&outcome["rmr"], &["cc", "dsm"]);
+        for model in ["cc", "dsm"] {
+            let cost = &outcome["rmr"][model];
+            let mean = cost["mean"].as_f64().expect("a mean");
+            assert!(mean > 0.0 && mean <= cost["max"].as_f64().expect("a maximum"), "{cost}");
+        }
+        assert_eq!(outcome["algorithm"], name);
+        assert_eq!(outcome["passages"], 4 * 20, "{name}");
+        assert_eq!((&outcome["seed"], &outcome["violations"]), (&7.into(), &0.into()), "{name}");
+    }
+}
+
+#[test]
+fn a_run_follows_from_its_seed() {
+    for scheduler in ["random", "pct"] {
+        let with = |seed: &str, json: &[&str]| {
+            let args = ["lab", "simulate", "bakery", "-n", "4", "--scheduler", scheduler, "--seed", seed];
+            prints(0, &[&args[..], json].concat())
+        };
+        let outcomes: Vec<String> = ["1", "2", "3"].map(|seed| with(seed, &["--json"])).into();
+        let steps: std::collections::BTreeSet<String> = outcomes
+            .iter()
+            .map(|outcome| serde_json::from_str::<serde_json::Value>(outcome).expect("JSON")["steps"].to_string())
+            .collect();
+        assert!(steps.len() > 1, "{scheduler}: three seeds, one run");
+        assert_eq!(with("1", &["--json"]), outcomes[0], "{scheduler}");
+        assert_eq!(with("1", &[]), with("1", &[]), "{scheduler}");
+    }
+}
+
+#[test]
+fn a_violation_is_the_exit_code() {
+    let args = ["lab", "simulate", "bakery", "-n", "4", "--mutant", "without-line-7", "--json"];
+    let outcome = json(1, &args);
+    assert!(outcome["violations"].as_u64() > Some(0));
+    assert!(outcome["violated"].as_array().is_some_and(|names| names.contains(&"mutual-exclusion".into())));
+}
+
+#[test]
+fn the_schedule_of_the_paper_blocks_the_last_process_as_often_as_the_paper_says() {
+    for n in 2..=16u64 {
+        let size = n.to_string();
+        let args = ["lab", "simulate", "burns-lamport", "-n", &size, "--scheduler", "002-section-4", "--json"];
+        assert_eq!(json(0, &args)["blocked"], n * (n - 1) / 2, "n = {n}");
+    }
+}
+
+#[test]
+fn scripts_are_followed_and_their_errors_are_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let script = directory.path().join("script");
+    let scheduler = format!("script:{}", script.display());
+    let args = ["lab", "simulate", "bakery", "-n", "2", "--passages", "1", "--scheduler", &scheduler, "--json"];
+    fs::write(&script, "# one alone\n0 until critical\n0*1 # leaves\n\n1 past 3\n1 until remainder\n")
+        .expect("written");
+    let outcome = json(0, &args);
+    assert_eq!(outcome["passages"], 2);
+    // A passage among two is seven accesses.
+    assert_eq!(outcome["steps"], 14);
+    for (text, complaint) in [
+        ("0\n0 foo\n", "line 2 of the script"),
+        ("x", "line 1 of the script"),
+        ("0*", "line 1 of the script"),
+        ("0 until lunch", "line 1 of the script"),
+        ("0*99999999999999999999999", "line 1 of the script"),
+        ("-1", "line 1 of the script"),
+        ("\n\n2", "line 3 of the script: there is no process 2"),
+        ("18446744073709551615", "there is no process 18446744073709551615"),
+        ("0 until remainder\n0", "line 2 of the script: process 0 has crashed or made all its passages"),
+        ("0 past 3\n1 until critical", "line 2 of the script: process 1 took 1000000 steps and did not get there"),
+    ] {
+        fs::write(&script, text).expect("written");
+        let line = refused(&args);
+        assert!(line.contains(complaint), "{text:?}: {line}");
+    }
+    fs::write(&script, b"0\n\xff\n").expect("written");
+    assert!(refused(&args).contains("UTF-8"));
+}
