@@ -13,6 +13,8 @@ pub enum Fault {
     Impure,
     /// Tickets grew beyond what the relabelling can hold.
     TicketRange,
+    /// A step brings in more than one new ticket.
+    TwoTickets,
     /// A register's type does not say which values an overlapping read may return.
     NoDomain(String),
     /// Two processes wrote a register at once: safe and regular registers have one writer.
@@ -26,6 +28,7 @@ impl fmt::Display for Fault {
             Self::IdleSection(section) => write!(f, "the {section} makes no access"),
             Self::Impure => write!(f, "a section does not follow from its answers: is a closure impure?"),
             Self::TicketRange => write!(f, "more tickets are alive at once than the relabelling can hold"),
+            Self::TwoTickets => write!(f, "a step brings in two new tickets, and the relabelling can follow one"),
             Self::NoDomain(register) => {
                 write!(f, "{register} may hold too many values to try them all, which safe registers ask for")
             }

@@ -157,7 +157,8 @@ impl<const W: usize> Searched<'_, '_, W> {
         let count = |worker: usize| {
             let mut values: FxHashSet<Key<W>> = FxHashSet::default();
             // States that were found together mostly have the same memory, so most are not worth a look into the set.
-            let mut recent = [[0; W]; 1 << 12];
+            // No value of a memory is all ones: the top bit is not part of it. All zeros is what it starts with.
+            let mut recent = [[u64::MAX; W]; 1 << 12];
             for part in self.store.levels.iter().flatten().skip(worker).step_by(workers) {
                 for key in part {
                     let mut value = *key;

@@ -111,6 +111,11 @@ impl<const W: usize> Expander<'_, '_, W> {
         let first = self.local(p, local).first;
         let made = Step { p, index: index - first, garbage, events: cell.events(), overtaken: 0, key: next };
         if self.rules.relabel {
+            if self.rules.kind == RegisterKind::Regular {
+                // What is being written may be a new ticket, which the read brings in before the write ends.
+                let was = self.labels(key);
+                return self.relabel_step(was, made, sink);
+            }
             // The position has said already how wide the gaps around a new ticket are.
             let labels = self.labels(&made.key);
             self.narrow(made, labels, 0, 0, sink)

@@ -72,6 +72,9 @@ impl<const W: usize> Expander<'_, '_, W> {
             self.finish(step, sink);
             return Ok(());
         }
+        if (is.0 & !was.0).count_ones() > 1 {
+            return Err(Interrupt::Fault(Fault::TwoTickets));
+        }
         let (split, most) = slack(was, is);
         (0..=most).try_for_each(|extra| self.narrow(step, is, split, extra, sink))
     }
