@@ -140,9 +140,6 @@ pub(crate) fn concretise<const W: usize>(
             let shown = match property {
                 // Enabledness is a statement about all continuations: the graph is its only witness.
                 Property::Fife => last.overtaken != 0,
-                // With one slot these are two names for one thing, and the monitor knows it by the other.
-                Property::KExclusion if searched.rules.k == 1 => last_violated.contains(&Property::MutualExclusion),
-                Property::KFcfs if searched.rules.k == 1 => last_violated.contains(&Property::Fcfs),
                 _ => last_violated.contains(&property),
             };
             trace.shows = safety_words(property, searched.rules.k, last.p, last.overtaken);
