@@ -95,6 +95,10 @@ pub enum Property {
     KFcfs,
     /// Who is through the doorway before one that has entered began it, can enter in a bounded number of its own steps.
     Fife,
+    /// Nobody becomes enabled to enter, having come later, while another is still waiting and not enabled; nor to leave.
+    FifoEnabling,
+    /// While fewer than k are enabled to enter or inside, nobody who waits is kept waiting by all standing still.
+    KDeadlockAvoidance,
     /// No register holds a number above the stated bound.
     BoundedRegisters,
 }
@@ -108,6 +112,8 @@ named!(Property:
     Fcfs = "fcfs",
     KFcfs = "k-fcfs",
     Fife = "fife",
+    FifoEnabling = "fifo-enabling",
+    KDeadlockAvoidance = "k-deadlock-avoidance",
     BoundedRegisters = "bounded-registers",
 );
 
@@ -141,7 +147,12 @@ pub enum Fate {
 impl Fate {
     /// Breaks `property` among `n` processes with one slot, on atomic registers.
     pub const fn breaks(property: Property, n: usize) -> Self {
-        Self::Breaks { property, size: Size::mutex(n), registers: RegisterKind::Atomic }
+        Self::breaks_at(property, n, 1)
+    }
+
+    /// Breaks `property` among `n` processes with `k` slots, on atomic registers.
+    pub const fn breaks_at(property: Property, n: usize, k: usize) -> Self {
+        Self::Breaks { property, size: Size::slots(n, k), registers: RegisterKind::Atomic }
     }
 }
 
@@ -175,6 +186,11 @@ pub struct Claims {
     pub crashes: fn(Size) -> usize,
     /// The largest number in a register, if there is a bound.
     pub bound: Option<fn(Size) -> u64>,
+    /// The smallest gap between two tickets that is as good as any wider one: one more than the number of successors that
+    /// are taken of a ticket before another is met. 2 where each new ticket is one more than the largest.
+    pub gap: fn(Size) -> u32,
+    /// Whether a place in line can be [abandoned](crate::Exclusion::abandon).
+    pub abandons: bool,
     /// Remote references per passage.
     pub rmr: Rmr,
     /// The fewest processes for which it makes sense.

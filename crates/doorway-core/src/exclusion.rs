@@ -18,7 +18,12 @@ pub struct Size {
 impl Size {
     /// `n` processes, one slot.
     pub const fn mutex(n: usize) -> Self {
-        Self { n, k: 1, sessions: 0 }
+        Self::slots(n, 1)
+    }
+
+    /// `n` processes, `k` slots.
+    pub const fn slots(n: usize, k: usize) -> Self {
+        Self { n, k, sessions: 0 }
     }
 }
 
@@ -31,6 +36,9 @@ pub struct Unfit(pub String);
 pub trait Algorithm: Sized {
     /// Its name, as on the command line.
     const NAME: &'static str;
+
+    /// Which of several under one name, as on the command line: the kind of timestamps. `None` if it is the only one.
+    const VARIANT: Option<&'static str> = None;
 
     /// What the paper says about it, as data: the lab turns each claim into a check.
     const CLAIMS: Claims;

@@ -11,9 +11,11 @@
 //!
 //! So an array over the processes always has the stride `LINE`, a constant: natively, `ticket.at(i)` is a shift and an
 //! addition. The constructor runs twice, as only the first run tells how many bands come before nobody's lines.
+//!
+//! Values of more than 64 bits live in a second arena just like it, of double words, half as many to a line.
 
 use alloc::{boxed::Box, format, string::String, vec, vec::Vec};
-use core::{any::Any, fmt, marker::PhantomData};
+use core::{any::Any, fmt, hash::Hasher};
 
 use crate::{Ticket, Value};
 
@@ -39,83 +41,115 @@ pub enum Homes {
 }
 
 /// A register that holds a `T`.
-pub struct Register<T> {
+pub struct Register<T: Value> {
     index: usize,
-    value: PhantomData<fn() -> T>,
+    format: T::Format,
 }
 
-impl<T> Register<T> {
+impl<T: Value> Register<T> {
     #[inline(always)]
-    fn at(index: usize) -> Self {
-        Self { index, value: PhantomData }
+    fn at(index: usize, format: T::Format) -> Self {
+        Self { index, format }
     }
 
-    /// The word of the arena that holds it.
+    /// The word of the arena that holds it, or the double word if its values are [wide](is_wide).
     #[inline(always)]
     pub fn index(self) -> usize {
         self.index
     }
+
+    /// What it takes to read its words.
+    #[inline(always)]
+    pub fn format(self) -> T::Format {
+        self.format
+    }
+
+    /// Which of the layout's cells it is: a number that no other register has.
+    #[inline(always)]
+    pub fn id(self) -> usize {
+        id(self.index, is_wide::<T>(self.format))
+    }
 }
 
-impl<T> Clone for Register<T> {
+impl<T: Value> Clone for Register<T> {
     #[inline(always)]
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<T> Copy for Register<T> {}
-impl<T> fmt::Debug for Register<T> {
+impl<T: Value> Copy for Register<T> {}
+impl<T: Value> fmt::Debug for Register<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "r{}", self.index)
     }
 }
 
-/// A row of registers, one per process or node.
-#[derive(Debug)]
-pub struct Array<T> {
-    base: usize,
-    value: PhantomData<fn() -> T>,
+/// Whether values of this format take a double word.
+#[inline(always)]
+pub fn is_wide<T: Value>(format: T::Format) -> bool {
+    T::bits(format) > u64::BITS
 }
 
-impl<T> Array<T> {
+#[inline(always)]
+fn id(index: usize, wide: bool) -> usize {
+    index << 1 | usize::from(wide)
+}
+
+/// Registers per line.
+#[inline(always)]
+fn stride<T: Value>(format: T::Format) -> usize {
+    if is_wide::<T>(format) { LINE / 2 } else { LINE }
+}
+
+/// A row of registers, one per process or node.
+#[derive(Debug)]
+pub struct Array<T: Value> {
+    base: usize,
+    format: T::Format,
+}
+
+impl<T: Value> Array<T> {
     /// Register `i`.
     #[inline(always)]
     pub fn at(&self, i: usize) -> Register<T> {
-        Register::at(self.base + i * LINE)
+        Register::at(self.base + i * stride::<T>(self.format), self.format)
     }
 }
 
 /// A table of registers.
 #[derive(Debug)]
-pub struct Grid<T> {
+pub struct Grid<T: Value> {
     base: usize,
     /// Where in a process's own registers row 0 is, and how far on the next row is.
     first: usize,
     step: usize,
     /// Words from a line to the one below it: in the next band, or in the next row of nobody's lines.
     band: usize,
-    value: PhantomData<fn() -> T>,
+    format: T::Format,
 }
 
-impl<T> Grid<T> {
+impl<T: Value> Grid<T> {
     /// Register `[row][column]`.
     #[inline(always)]
     pub fn at(&self, row: usize, column: usize) -> Register<T> {
+        let line = stride::<T>(self.format);
         let nth = self.first + row * self.step;
-        Register::at(self.base + nth / LINE * self.band + nth % LINE + column * LINE)
+        Register::at(self.base + nth / line * self.band + nth % line + column * line, self.format)
     }
 }
 
 /// A register's value without its type, for memories that hold registers of many types.
 pub trait Erased: Any + Send + Sync {
-    /// The value as a machine word.
-    fn word(&self) -> u64;
+    /// The value as a machine word, if its format is one that fits.
+    fn word(&self) -> u128;
     /// The value, to be downcast.
     fn any(&self) -> &dyn Any;
     /// A copy.
     fn copy(&self) -> Box<dyn Erased>;
     /// Equality of type and value.
     fn same(&self, other: &dyn Erased) -> bool;
+    /// Feeds a hash that agrees with equality.
+    fn hash_into(&self, hasher: &mut dyn Hasher);
     /// The value with its tickets replaced.
     fn relabelled(&self, f: crate::Relabel<'_>) -> Box<dyn Erased>;
     /// All values of this type, if there are not too many.
@@ -127,17 +161,20 @@ pub trait Erased: Any + Send + Sync {
 }
 
 impl<T: Value> Erased for T {
-    fn word(&self) -> u64 {
-        Value::word(*self)
+    fn word(&self) -> u128 {
+        Value::word(self)
     }
     fn any(&self) -> &dyn Any {
         self
     }
     fn copy(&self) -> Box<dyn Erased> {
-        Box::new(*self)
+        Box::new(self.clone())
     }
     fn same(&self, other: &dyn Erased) -> bool {
         other.any().downcast_ref::<T>() == Some(self)
+    }
+    fn hash_into(&self, mut hasher: &mut dyn Hasher) {
+        self.hash(&mut hasher);
     }
     fn relabelled(&self, f: crate::Relabel<'_>) -> Box<dyn Erased> {
         Box::new(self.relabel(f))
@@ -146,7 +183,7 @@ impl<T: Value> Erased for T {
         Some(T::domain(tickets)?.into_iter().map(|v| Box::new(v) as Box<dyn Erased>).collect())
     }
     fn magnitude(&self) -> u64 {
-        Value::magnitude(*self)
+        Value::magnitude(self)
     }
     fn text(&self) -> String {
         format!("{self:?}")
@@ -155,8 +192,10 @@ impl<T: Value> Erased for T {
 
 /// One register as the layout knows it.
 pub struct Cell {
-    /// The word of the arena that holds it.
+    /// The word of the arena that holds it, or the double word.
     pub index: usize,
+    /// How many bits its words have.
+    pub bits: u32,
     /// The paper's name, subscripts included.
     pub name: String,
     /// Whose memory it is in.
@@ -165,16 +204,67 @@ pub struct Cell {
     pub init: Box<dyn Erased>,
 }
 
+impl Cell {
+    /// Whether it takes a double word.
+    pub fn is_wide(&self) -> bool {
+        self.bits > u64::BITS
+    }
+
+    /// The number that no other register has: [`Register::id`].
+    pub fn id(&self) -> usize {
+        id(self.index, self.is_wide())
+    }
+}
+
 /// The registers of one instance of an algorithm.
 pub struct Layout {
+    words: Arena,
+    doubles: Arena,
+    cells: Vec<Cell>,
+    mutant: Option<&'static str>,
+}
+
+/// Where the next register goes.
+struct Arena {
+    /// Registers per line.
+    line: usize,
     /// How many bands the processes' registers take; 0 while counting.
     bands: usize,
     /// Registers so far of each process.
     used: Vec<usize>,
     /// Registers so far of nobody.
     nobody: usize,
-    cells: Vec<Cell>,
-    mutant: Option<&'static str>,
+}
+
+impl Arena {
+    fn new(n: usize, line: usize, bands: usize) -> Self {
+        Self { line, bands, used: vec![0; n], nobody: 0 }
+    }
+
+    /// The same, empty, with as many bands as have turned out to be needed.
+    fn again(&self) -> Self {
+        let most = self.used.iter().copied().max().unwrap_or(0);
+        Self::new(self.used.len(), self.line, most.div_ceil(self.line))
+    }
+
+    fn len(&self) -> usize {
+        (self.bands * self.used.len() + self.nobody) * self.line
+    }
+
+    fn place(&mut self, home: Home) -> usize {
+        let n = self.used.len();
+        match home {
+            Home::Process(p) => {
+                let nth = self.used[p];
+                self.used[p] += 1;
+                (nth / self.line * n + p) * self.line + nth % self.line
+            }
+            Home::Nobody => {
+                self.nobody += 1;
+                (self.bands * n + self.nobody - 1) * self.line
+            }
+        }
+    }
 }
 
 impl Layout {
@@ -187,11 +277,11 @@ impl Layout {
         mutant: Option<&'static str>,
         build: impl Fn(&mut Self) -> Result<A, E>,
     ) -> Result<(A, Self), E> {
-        let empty = |bands| Self { bands, used: vec![0; n], nobody: 0, cells: Vec::new(), mutant };
-        let mut counting = empty(0);
+        let (words, doubles) = (Arena::new(n, LINE, 0), Arena::new(n, LINE / 2, 0));
+        let mut counting = Self { words, doubles, cells: Vec::new(), mutant };
         build(&mut counting)?;
-        let most = counting.used.iter().copied().max().unwrap_or(0);
-        let mut placing = empty(most.div_ceil(LINE));
+        let (words, doubles) = (counting.words.again(), counting.doubles.again());
+        let mut placing = Self { words, doubles, cells: Vec::new(), mutant };
         let built = build(&mut placing)?;
         Ok((built, placing))
     }
@@ -208,12 +298,22 @@ impl Layout {
 
     /// How many words an arena for this layout needs.
     pub fn words(&self) -> usize {
-        (self.bands * self.used.len() + self.nobody) * LINE
+        self.words.len()
+    }
+
+    /// How many double words it needs besides.
+    pub fn doubles(&self) -> usize {
+        self.doubles.len()
     }
 
     /// One register.
-    pub fn register<T: Value>(&mut self, name: &str, home: Home, init: T) -> Register<T> {
-        Register::at(self.place(String::from(name), home, init))
+    pub fn register<T: Value<Format = ()>>(&mut self, name: &str, home: Home, init: T) -> Register<T> {
+        self.formatted(name, home, init, ())
+    }
+
+    /// One register whose values have a format.
+    pub fn formatted<T: Value>(&mut self, name: &str, home: Home, init: T, format: T::Format) -> Register<T> {
+        Register::at(self.place(String::from(name), home, init, format), format)
     }
 
     /// `len` registers.
@@ -221,9 +321,25 @@ impl Layout {
     /// # Panics
     /// If the elements live with the processes and some process has been given more registers than another before. Take
     /// single registers then, or ask for the arrays first.
-    pub fn array<T: Value>(&mut self, name: &str, len: usize, homes: Homes, init: T) -> Array<T> {
-        let places: Vec<usize> = (0..len).map(|i| self.place(format!("{name}[{i}]"), homes.of(i), init)).collect();
-        let array = Array { base: places.first().copied().unwrap_or(0), value: PhantomData };
+    pub fn array<T: Value<Format = ()>>(&mut self, name: &str, len: usize, homes: Homes, init: T) -> Array<T> {
+        self.formatted_array(name, len, homes, init, ())
+    }
+
+    /// `len` registers whose values have a format.
+    ///
+    /// # Panics
+    /// As for an [`array`](Self::array).
+    pub fn formatted_array<T: Value>(
+        &mut self,
+        name: &str,
+        len: usize,
+        homes: Homes,
+        init: T,
+        format: T::Format,
+    ) -> Array<T> {
+        let mut place = |i| self.place(format!("{name}[{i}]"), homes.of(i), init.clone(), format);
+        let places: Vec<usize> = (0..len).map(&mut place).collect();
+        let array = Array { base: places.first().copied().unwrap_or(0), format };
         let even = places.iter().enumerate().all(|(i, &place)| place == array.at(i).index());
         assert!(even, "{name}: homes are uneven; take single registers instead of an array");
         array
@@ -233,17 +349,37 @@ impl Layout {
     ///
     /// # Panics
     /// As for an [`array`](Self::array).
-    pub fn grid<T: Value>(&mut self, name: &str, rows: usize, columns: usize, homes: Homes, init: T) -> Grid<T> {
+    pub fn grid<T>(&mut self, name: &str, rows: usize, columns: usize, homes: Homes, init: T) -> Grid<T>
+    where
+        T: Value<Format = ()>,
+    {
+        self.formatted_grid(name, (rows, columns), homes, init, ())
+    }
+
+    /// `rows × columns` registers whose values have a format.
+    ///
+    /// # Panics
+    /// As for an [`array`](Self::array).
+    pub fn formatted_grid<T: Value>(
+        &mut self,
+        name: &str,
+        (rows, columns): (usize, usize),
+        homes: Homes,
+        init: T,
+        format: T::Format,
+    ) -> Grid<T> {
+        let line = stride::<T>(format);
+        let arena = self.arena(is_wide::<T>(format));
         let mut grid = match homes {
-            Homes::Nobody => Grid { base: 0, first: 0, step: LINE, band: columns * LINE, value: PhantomData },
+            Homes::Nobody => Grid { base: 0, first: 0, step: line, band: columns * line, format },
             Homes::Column => {
-                let first = self.used.first().copied().unwrap_or(0);
-                Grid { base: 0, first, step: 1, band: self.used.len() * LINE, value: PhantomData }
+                let first = arena.used.first().copied().unwrap_or(0);
+                Grid { base: 0, first, step: 1, band: arena.used.len() * line, format }
             }
         };
         let all = (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c)));
-        let places: Vec<usize> =
-            all.clone().map(|(r, c)| self.place(format!("{name}[{r}][{c}]"), homes.of(c), init)).collect();
+        let mut place = |(r, c)| self.place(format!("{name}[{r}][{c}]"), homes.of(c), init.clone(), format);
+        let places: Vec<usize> = all.clone().map(&mut place).collect();
         if homes == Homes::Nobody {
             grid.base = places.first().copied().unwrap_or(0);
         }
@@ -252,20 +388,14 @@ impl Layout {
         grid
     }
 
-    fn place<T: Value>(&mut self, name: String, home: Home, init: T) -> usize {
-        let n = self.used.len();
-        let index = match home {
-            Home::Process(p) => {
-                let nth = self.used[p];
-                self.used[p] += 1;
-                (nth / LINE * n + p) * LINE + nth % LINE
-            }
-            Home::Nobody => {
-                self.nobody += 1;
-                (self.bands * n + self.nobody - 1) * LINE
-            }
-        };
-        self.cells.push(Cell { index, name, home, init: Box::new(init) });
+    fn arena(&mut self, wide: bool) -> &mut Arena {
+        if wide { &mut self.doubles } else { &mut self.words }
+    }
+
+    fn place<T: Value>(&mut self, name: String, home: Home, init: T, format: T::Format) -> usize {
+        let bits = T::bits(format);
+        let index = self.arena(is_wide::<T>(format)).place(home);
+        self.cells.push(Cell { index, bits, name, home, init: Box::new(init) });
         index
     }
 }
@@ -300,11 +430,11 @@ mod tests {
         assert!(words.iter().all(|&index| index < layout.words()));
     }
 
-    fn of_array<T>(name: &str, array: &Array<T>, len: usize) -> Vec<(String, usize)> {
+    fn of_array<T: Value>(name: &str, array: &Array<T>, len: usize) -> Vec<(String, usize)> {
         (0..len).map(|i| (format!("{name}[{i}]"), array.at(i).index())).collect()
     }
 
-    fn of_grid<T>(name: &str, grid: &Grid<T>, rows: usize, columns: usize) -> Vec<(String, usize)> {
+    fn of_grid<T: Value>(name: &str, grid: &Grid<T>, rows: usize, columns: usize) -> Vec<(String, usize)> {
         let all = (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c)));
         all.map(|(r, c)| (format!("{name}[{r}][{c}]"), grid.at(r, c).index())).collect()
     }

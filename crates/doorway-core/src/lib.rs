@@ -21,7 +21,9 @@ extern crate alloc;
 extern crate std;
 
 mod claims;
+pub mod digits;
 mod exclusion;
+pub mod k_exclusion;
 pub mod layout;
 mod memory;
 pub mod mutex;
@@ -34,7 +36,7 @@ pub use claims::{Claims, Fate, Mutant, Primitive, Problem, Property, RegisterKin
 pub use exclusion::{Algorithm, Exclusion, Request, Size, Unfit, others};
 pub use layout::{Array, Grid, Home, Homes, Layout, Register};
 pub use memory::{CompareAndSwap, FetchAndAdd, Memory, Registers, Transactions};
-pub use ticket::Ticket;
+pub use ticket::{Extended, Ticket};
 pub use value::{Local, Relabel, Value};
 
 /// The example of the README, kept true.

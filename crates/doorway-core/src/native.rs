@@ -7,17 +7,22 @@
 //! do not keep in order. So every access is sequentially consistent ([`AtomicU64`]'s [`Word`]): on x86-64 a load is a
 //! plain `mov` and a store an `xchg`. Weaker orders have to be argued for each algorithm apart, and none is.
 //!
+//! Values of more than 64 bits are held in double words ([`AtomicU128`]), by the processor's 128-bit compare-and-swap.
+//!
 //! [`Word`] is a trait so that the same memory also runs on loom's atomics (see `tests/loom.rs`).
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{boxed::Box, format, vec::Vec};
 use core::{
     convert::Infallible,
     sync::atomic::{AtomicU64, Ordering::SeqCst},
 };
 
+pub use portable_atomic::AtomicU128;
+
 use crate::{
     Algorithm, CompareAndSwap, Exclusion, FetchAndAdd, Layout, Local, Memory, Register, Registers, Size, Transactions,
-    Unfit, Value, layout::LINE,
+    Unfit, Value,
+    layout::{LINE, is_wide},
 };
 
 /// An atomic 64-bit word whose operations have one total order.
@@ -116,6 +121,7 @@ impl Relax for Backoff {
 #[derive(Debug)]
 pub struct Native<'a, R, W = AtomicU64> {
     words: &'a [W],
+    doubles: &'a [AtomicU128],
     relax: R,
     random: u64,
 }
@@ -123,12 +129,41 @@ pub struct Native<'a, R, W = AtomicU64> {
 impl<'a, R: Relax, W: Word> Native<'a, R, W> {
     /// A view of words that hold an arena; `seed` feeds [`Memory::choose`].
     pub fn new(words: &'a [W], relax: R, seed: u64) -> Self {
-        Self { words, relax, random: seed }
+        Self { words, doubles: &[], relax, random: seed }
+    }
+
+    /// The same view with the double words of the arena, for layouts that ask for some.
+    #[must_use]
+    pub fn with_doubles(mut self, doubles: &'a [AtomicU128]) -> Self {
+        self.doubles = doubles;
+        self
     }
 
     /// How this view waits.
     pub fn relax_mut(&mut self) -> &mut R {
         &mut self.relax
+    }
+
+    /// What the register's word holds.
+    #[inline(always)]
+    fn load<T: Value>(&self, register: Register<T>) -> u128 {
+        if is_wide::<T>(register.format()) {
+            self.doubles[register.index()].load(SeqCst)
+        } else {
+            u128::from(self.words[register.index()].load())
+        }
+    }
+
+    /// Writes `new` if the register's word is `old`; gives back what it was.
+    #[inline(always)]
+    fn swap<T: Value>(&self, register: Register<T>, old: u128, new: u128) -> u128 {
+        if is_wide::<T>(register.format()) {
+            match self.doubles[register.index()].compare_exchange(old, new, SeqCst, SeqCst) {
+                Ok(held) | Err(held) => held,
+            }
+        } else {
+            u128::from(self.words[register.index()].compare_and_swap(old as u64, new as u64))
+        }
     }
 }
 
@@ -154,11 +189,15 @@ impl<R: Relax, W: Word> Memory for Native<'_, R, W> {
 impl<R: Relax, W: Word> Registers for Native<'_, R, W> {
     #[inline(always)]
     fn read<T: Value>(&mut self, register: Register<T>) -> Result<T, R::Halt> {
-        Ok(T::from_word(self.words[register.index()].load()))
+        Ok(T::from_word(self.load(register), register.format()))
     }
     #[inline(always)]
     fn write<T: Value>(&mut self, register: Register<T>, value: T) -> Result<(), R::Halt> {
-        self.words[register.index()].store(value.word());
+        if is_wide::<T>(register.format()) {
+            self.doubles[register.index()].store(value.word(), SeqCst);
+        } else {
+            self.words[register.index()].store(value.word() as u64);
+        }
         Ok(())
     }
 }
@@ -166,7 +205,7 @@ impl<R: Relax, W: Word> Registers for Native<'_, R, W> {
 impl<R: Relax, W: Word> CompareAndSwap for Native<'_, R, W> {
     #[inline(always)]
     fn compare_and_swap<T: Value>(&mut self, register: Register<T>, old: T, new: T) -> Result<T, R::Halt> {
-        Ok(T::from_word(self.words[register.index()].compare_and_swap(old.word(), new.word())))
+        Ok(T::from_word(self.swap(register, old.word(), new.word()), register.format()))
     }
 }
 
@@ -184,11 +223,15 @@ impl<R: Relax, W: Word> Transactions for Native<'_, R, W> {
     where
         F: Fn(T) -> (T, A),
     {
-        let word = &self.words[variable.index()];
-        let mut held = word.load();
+        let mut held = self.load(variable);
         loop {
-            let (next, answer) = change(T::from_word(held));
-            let seen = word.compare_and_swap(held, next.word());
+            let (next, answer) = change(T::from_word(held, variable.format()));
+            let next = next.word();
+            // A transaction that changes nothing is a read, and was done when it read.
+            if next == held {
+                return Ok(answer);
+            }
+            let seen = self.swap(variable, held, next);
             if seen == held {
                 return Ok(answer);
             }
@@ -202,11 +245,32 @@ impl<R: Relax, W: Word> Transactions for Native<'_, R, W> {
 /// The words may be anybody's: a mapped file, a device. Whoever calls this makes sure that nobody uses them yet.
 ///
 /// # Panics
-/// If there are fewer than [`Layout::words`].
-pub fn initialise<W: Word>(words: &[W], layout: &Layout) {
+/// If there are fewer than [`Layout::words`], or fewer doubles than [`Layout::doubles`].
+pub fn initialise<W: Word>(words: &[W], doubles: &[AtomicU128], layout: &Layout) {
     for cell in layout.cells() {
-        words[cell.index].store(cell.init.word());
+        if cell.is_wide() {
+            doubles[cell.index].store(cell.init.word(), SeqCst);
+        } else {
+            words[cell.index].store(cell.init.word() as u64);
+        }
     }
+}
+
+/// Whether this machine can run what a layout asks for.
+///
+/// # Errors
+/// When a register has more bits than any machine word, or double words are not lock-free here.
+pub fn fits(name: &str, size: Size, layout: &Layout) -> Result<(), Unfit> {
+    let Some(widest) = layout.cells().iter().max_by_key(|cell| cell.bits) else { return Ok(()) };
+    let what = || format!("{name} with n = {}, k = {}: {} takes {} bits", size.n, size.k, widest.name, widest.bits);
+    if widest.bits > u128::BITS {
+        return Err(Unfit(format!("{}, and no machine word has more than 128; the lab can run it", what())));
+    }
+    // `portable-atomic` would put a lock around what the processor cannot do, and a crash inside would block everybody.
+    if widest.is_wide() && !AtomicU128::is_lock_free() {
+        return Err(Unfit(format!("{}, and this processor has no 128-bit compare-and-swap", what())));
+    }
+    Ok(())
 }
 
 /// What a process asks `A` for on arrival, natively.
@@ -233,24 +297,44 @@ pub type Keep<'a, A, R> = <A as Exclusion<Native<'a, R>>>::Keep;
 #[derive(Debug)]
 pub struct Instance<A> {
     algorithm: A,
-    words: Box<[AtomicU64]>,
-    /// The first word that starts a cache line pair, so that segments do not share one.
+    words: Lines<AtomicU64>,
+    doubles: Lines<AtomicU128>,
+}
+
+/// Words of which the first starts a cache line pair, so that homes do not share one.
+#[derive(Debug)]
+struct Lines<W> {
+    words: Box<[W]>,
     first: usize,
+}
+
+impl<W> Lines<W> {
+    fn new(len: usize, zero: impl Fn() -> W) -> Self {
+        let line = LINE * size_of::<u64>() / size_of::<W>();
+        let words: Vec<W> = (0..if len == 0 { 0 } else { len + line - 1 }).map(|_| zero()).collect();
+        let words = words.into_boxed_slice();
+        let misplaced = words.as_ptr() as usize / size_of::<W>() % line;
+        let first = if len == 0 { 0 } else { (line - misplaced) % line };
+        Self { words, first }
+    }
+
+    fn get(&self) -> &[W] {
+        &self.words[self.first..]
+    }
 }
 
 impl<A: Algorithm> Instance<A> {
     /// Builds the algorithm and its arena.
     ///
     /// # Errors
-    /// When the algorithm cannot serve that size.
+    /// When the algorithm cannot serve that size, or its values do not fit this machine's words.
     pub fn new(size: Size) -> Result<Self, Unfit> {
         let (algorithm, layout) = Layout::build(size.n, None, |layout| A::new(layout, size))?;
-        let words: Vec<AtomicU64> = (0..layout.words() + LINE - 1).map(|_| AtomicU64::new(0)).collect();
-        let words = words.into_boxed_slice();
-        let misplaced = words.as_ptr() as usize / size_of::<AtomicU64>() % LINE;
-        let first = (LINE - misplaced) % LINE;
-        initialise(&words[first..], &layout);
-        Ok(Self { algorithm, words, first })
+        fits(A::NAME, size, &layout)?;
+        let words = Lines::new(layout.words(), || AtomicU64::new(0));
+        let doubles = Lines::new(layout.doubles(), || AtomicU128::new(0));
+        initialise(words.get(), doubles.get(), &layout);
+        Ok(Self { algorithm, words, doubles })
     }
 
     /// The algorithm, whose sections run on a [`view`](Self::view).
@@ -260,7 +344,7 @@ impl<A: Algorithm> Instance<A> {
 
     /// A process's view of the arena.
     pub fn view<R: Relax>(&self, relax: R, seed: u64) -> Native<'_, R> {
-        Native::new(&self.words[self.first..], relax, seed)
+        Native::new(self.words.get(), relax, seed).with_doubles(self.doubles.get())
     }
 }
 
@@ -298,7 +382,7 @@ mod tests {
 
     fn starts_a_line<A: Algorithm>(n: usize) {
         let lock = Instance::<A>::new(Size::mutex(n)).expect("two processes are enough");
-        let first = lock.words[lock.first..].as_ptr() as usize;
+        let first = lock.words.get().as_ptr() as usize;
         assert_eq!(first % (LINE * size_of::<AtomicU64>()), 0, "{} n = {n}", A::NAME);
     }
 
@@ -327,7 +411,7 @@ mod tests {
         let words = [AtomicU64::new(0)];
         let built = Layout::build(1, None, |layout| Ok(layout.register("R", Home::Process(0), 3_u64)));
         let Ok::<_, Infallible>((register, layout)) = built;
-        initialise(&words, &layout);
+        initialise(&words, &[], &layout);
         let mut m = Native::new(&words, Spin, 0);
         assert_eq!(m.read(register), Ok(3));
         assert_eq!(m.fetch_and_add(register, 4), Ok(3));

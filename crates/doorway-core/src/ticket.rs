@@ -44,6 +44,23 @@ impl Ticket {
     }
 }
 
+/// A ticket or ∞: what a register of the papers' ℕ ∪ {∞} holds.
+///
+/// Apart from [`Ticket`] because a read of a safe register that overlaps a write may return ∞ here and may not there.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Extended(pub Ticket);
+
+impl Extended {
+    /// Later than every ticket.
+    pub const INFINITY: Self = Self(Ticket::INFINITY);
+}
+
+impl fmt::Debug for Extended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 impl fmt::Debug for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if *self == Self::INFINITY { f.write_str("∞") } else { write!(f, "{}", self.0) }

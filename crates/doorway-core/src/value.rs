@@ -3,7 +3,7 @@
 use alloc::{vec, vec::Vec};
 use core::{fmt::Debug, hash::Hash};
 
-use crate::Ticket;
+use crate::{Extended, Ticket};
 
 /// A change of tickets, applied wherever they stand.
 pub type Relabel<'a> = &'a mut dyn FnMut(Ticket) -> Ticket;
@@ -18,27 +18,60 @@ pub trait Local: Clone + Eq + Hash + Debug + Send + Sync + 'static {
     fn relabel(&self, f: Relabel<'_>) -> Self;
 }
 
-/// A value that fits a register.
+/// A value that a register holds.
 ///
-/// Natively a register is one 64-bit word, so a value has a [`word`](Value::word).
-pub trait Value: Local + Copy {
+/// Natively a register is one machine word, so a value has a [`word`](Value::word) of so many [`bits`](Value::bits): up to
+/// 64 are one word, up to 128 a double one. In the lab registers hold the values themselves, and there is no such limit.
+pub trait Value: Local {
+    /// What it takes besides a word to know the value: how many digits there are, say. `()` for most.
+    type Format: Copy + Debug + Send + Sync + 'static;
+
+    /// How many bits the words of this format have.
+    fn bits(format: Self::Format) -> u32;
+
     /// The value as a machine word.
-    fn word(self) -> u64;
+    ///
+    /// # Panics
+    /// May do so when the format has more than 128 bits.
+    fn word(&self) -> u128;
 
     /// The value that a word stands for: the inverse of [`word`](Value::word).
-    fn from_word(word: u64) -> Self;
+    fn from_word(word: u128, format: Self::Format) -> Self;
 
     /// Every value that a read of a *safe* register may return while the register is being written; `None` if there are
-    /// too many to try. `tickets` lists one ticket for each position in the order of those that exist.
+    /// too many to try. `tickets` lists one ticket for each position in the order of those that exist; the values that
+    /// hold no ticket come first, and are there without any, too.
     fn domain(tickets: &[Ticket]) -> Option<Vec<Self>> {
         let _ = tickets;
         None
     }
 
     /// The largest number inside, where one is meant to be bounded: what `bounded-registers` looks at.
-    fn magnitude(self) -> u64 {
-        self.word()
+    fn magnitude(&self) -> u64 {
+        self.word() as u64
     }
+}
+
+/// Implements the part of [`Value`] that is about words, for a type whose word is a `u64`.
+#[macro_export]
+macro_rules! one_word {
+    (|$self:ident| $word:expr, |$w:ident| $value:expr) => {
+        type Format = ();
+        #[inline(always)]
+        fn bits((): ()) -> u32 {
+            u64::BITS
+        }
+        #[inline(always)]
+        fn word(&self) -> u128 {
+            let $self = *self;
+            u128::from($word)
+        }
+        #[inline(always)]
+        fn from_word(word: u128, (): ()) -> Self {
+            let $w = word as u64;
+            $value
+        }
+    };
 }
 
 /// Declares types that hold no ticket as [`Local`].
@@ -58,6 +91,12 @@ plain_local!((), bool, u8, u16, u32, u64, usize);
 impl Local for Ticket {
     fn relabel(&self, f: Relabel<'_>) -> Self {
         f(*self)
+    }
+}
+
+impl Local for Extended {
+    fn relabel(&self, f: Relabel<'_>) -> Self {
+        if *self == Self::INFINITY { *self } else { Self(f(self.0)) }
     }
 }
 
@@ -86,59 +125,38 @@ impl<A: Local, B: Local, C: Local> Local for (A, B, C) {
 }
 
 impl Value for bool {
-    #[inline(always)]
-    fn word(self) -> u64 {
-        u64::from(self)
-    }
-    #[inline(always)]
-    fn from_word(word: u64) -> Self {
-        word != 0
-    }
+    one_word!(|yes| u64::from(yes), |word| word != 0);
+
     fn domain(_: &[Ticket]) -> Option<Vec<Self>> {
         Some(vec![false, true])
     }
 }
 
 impl Value for Ticket {
-    #[inline(always)]
-    fn word(self) -> u64 {
-        self.label()
-    }
-    #[inline(always)]
-    fn from_word(word: u64) -> Self {
-        Ticket::from_label(word)
-    }
+    one_word!(|ticket| ticket.label(), |word| Ticket::from_label(word));
+
     fn domain(tickets: &[Ticket]) -> Option<Vec<Self>> {
         Some(tickets.to_vec())
     }
 }
 
+impl Value for Extended {
+    one_word!(|ticket| ticket.0.label(), |word| Self(Ticket::from_label(word)));
+
+    fn domain(tickets: &[Ticket]) -> Option<Vec<Self>> {
+        Some([Self::INFINITY].into_iter().chain(tickets.iter().copied().map(Self)).collect())
+    }
+}
+
 /// A process, or nobody: the papers' `⊥`.
 impl Value for Option<u32> {
-    #[inline(always)]
-    fn word(self) -> u64 {
-        match self {
-            None => 0,
-            Some(p) => u64::from(p) + 1,
-        }
-    }
-    #[inline(always)]
-    fn from_word(word: u64) -> Self {
-        word.checked_sub(1).map(|p| p as u32)
-    }
+    one_word!(|process| process.map_or(0, |p| u64::from(p) + 1), |word| word.checked_sub(1).map(|p| p as u32));
 }
 
 macro_rules! integers {
     ($($t:ty),*) => {$(
         impl Value for $t {
-            #[inline(always)]
-            fn word(self) -> u64 {
-                self as u64
-            }
-            #[inline(always)]
-            fn from_word(word: u64) -> Self {
-                word as $t
-            }
+            one_word!(|number| number as u64, |word| word as $t);
         }
     )*};
 }
@@ -152,10 +170,10 @@ mod tests {
     use super::*;
     use crate::mutex::{Color, ColoredTicket};
 
-    fn round_trip<T: Value + Debug>(values: &[T]) {
-        for (i, &value) in values.iter().enumerate() {
-            assert_eq!(T::from_word(value.word()), value);
-            for &other in &values[..i] {
+    fn round_trip<T: Value<Format = ()> + Debug>(values: &[T]) {
+        for (i, value) in values.iter().enumerate() {
+            assert_eq!(T::from_word(value.word(), ()), *value);
+            for other in &values[..i] {
                 assert_ne!(other.word(), value.word(), "{other:?} and {value:?}");
             }
         }
@@ -165,6 +183,7 @@ mod tests {
     fn words_stand_for_one_value_each() {
         round_trip(&[false, true]);
         round_trip(&[Ticket::ZERO, Ticket::ZERO.succ(), Ticket::from_label(1 << 40), Ticket::INFINITY]);
+        round_trip(&[Extended(Ticket::ZERO), Extended(Ticket::from_label(7)), Extended::INFINITY]);
         round_trip(&[None, Some(0), Some(1), Some(u32::MAX)]);
         round_trip(&[0, 1, u8::MAX]);
         round_trip(&[0, 1, u16::MAX]);
@@ -183,6 +202,7 @@ mod tests {
         let tickets = [1, 2, 3].map(Ticket::from_label);
         round_trip(&bool::domain(&tickets).expect("there are two"));
         assert_eq!(Ticket::domain(&tickets).expect("as many as are given"), tickets);
+        assert_eq!(Extended::domain(&tickets).expect("one more").len(), 4);
         assert_eq!(u64::domain(&tickets), None);
     }
 

@@ -89,7 +89,7 @@ impl<A: Algorithm, const FENCES: bool> Shared<A, FENCES> {
         let used = |index| layout.cells().iter().any(|cell| cell.index == index);
         let word = |index| LoomWord(used(index).then(|| AtomicU64::new(0)));
         let words: Vec<_> = (0..layout.words()).map(word).collect();
-        initialise(&words, &layout);
+        initialise(&words, &[], &layout);
         Self { algorithm, words, inside: UnsafeCell::new(()) }
     }
 

@@ -13,37 +13,50 @@ use std::{
 
 use doorway_core::{
     Algorithm, Exclusion, Home, Layout, Problem, Size, for_each_algorithm,
-    layout::LINE,
+    layout::{Cell, LINE},
     mutex::Bakery,
     native::{Backoff, Instance, Native, initialise},
 };
 
 /// What the lock is for. It notes what goes wrong instead of panicking: a process that panics inside leaves the others
 /// waiting for ever, and the test with them.
-#[derive(Default)]
 struct Room {
+    /// How many may be inside at once.
+    slots: u64,
     inside: AtomicU64,
-    /// How often somebody came in and was not alone.
-    meetings: AtomicU64,
-    /// Counted by a read and a write apart, so that a meeting also loses a visit.
+    /// How often somebody came in or left and there were too many.
+    crowds: AtomicU64,
+    /// The most that were inside at once.
+    most: AtomicU64,
+    /// With one slot counted by a read and a write apart, so that a meeting also loses a visit.
     visits: AtomicU64,
 }
 
 impl Room {
+    fn new(slots: usize) -> Self {
+        let zero = || AtomicU64::new(0);
+        Self { slots: slots as u64, inside: zero(), crowds: zero(), most: zero(), visits: zero() }
+    }
+
     fn visit(&self) {
-        let others = self.inside.fetch_add(1, SeqCst);
+        let now = self.inside.fetch_add(1, SeqCst) + 1;
         let visits = self.visits.load(Relaxed);
         if visits.is_multiple_of(8) {
             // Lets the others run into a lock that is taken, also where there are fewer cores than processes.
             thread::yield_now();
         }
-        self.visits.store(visits + 1, Relaxed);
-        let others = others + self.inside.fetch_sub(1, SeqCst) - 1;
-        self.meetings.fetch_add(u64::from(others != 0), Relaxed);
+        if self.slots == 1 {
+            self.visits.store(visits + 1, Relaxed);
+        } else {
+            self.visits.fetch_add(1, Relaxed);
+        }
+        let most = now.max(self.inside.fetch_sub(1, SeqCst));
+        self.most.fetch_max(most, Relaxed);
+        self.crowds.fetch_add(u64::from(most > self.slots), Relaxed);
     }
 
     fn check(&self, name: &str, n: usize, passages: u64) {
-        assert_eq!(self.meetings.load(SeqCst), 0, "{name}, n = {n}: two inside at once");
+        assert_eq!(self.crowds.load(SeqCst), 0, "{name}, n = {n}, k = {}: too many inside", self.slots);
         assert_eq!(self.visits.load(SeqCst), n as u64 * passages, "{name}, n = {n}: passages were lost");
     }
 }
@@ -53,12 +66,28 @@ fn contend<A>(n: usize, passages: u64)
 where
     A: for<'a> Exclusion<Native<'a, Backoff>, Request = ()> + Sync,
 {
-    assert_eq!(A::CLAIMS.problem, Problem::Mutex, "{}: say here what may happen inside", A::NAME);
-    let lock = Instance::<A>::new(Size::mutex(n)).expect("a mutex for two or more processes");
-    let (room, start) = (Room::default(), Barrier::new(n));
+    let slots = match A::CLAIMS.problem {
+        Problem::Mutex => vec![1],
+        Problem::KExclusion => [1, n / 2, n - 1].into_iter().filter(|&k| k > 0).collect(),
+        Problem::Group => panic!("{}: say here what may happen inside", A::NAME),
+    };
+    for k in slots {
+        // An algorithm may have a limit, and then it says so.
+        match Instance::<A>::new(Size::slots(n, k)) {
+            Ok(lock) => crowd(&lock, n, k, passages),
+            Err(unfit) => assert!(n > 8, "{} refuses n = {n}, k = {k}: {unfit}", A::NAME),
+        }
+    }
+}
+
+fn crowd<A>(lock: &Instance<A>, n: usize, k: usize, passages: u64)
+where
+    A: for<'a> Exclusion<Native<'a, Backoff>, Request = ()> + Sync,
+{
+    let (room, start) = (Room::new(k), Barrier::new(n));
     thread::scope(|scope| {
         for p in 0..n {
-            let (lock, room, start) = (&lock, &room, &start);
+            let (room, start) = (&room, &start);
             scope.spawn(move || process(lock, p, passages, start, || room.visit()));
         }
     });
@@ -107,10 +136,15 @@ fn thirty_two_processes_contend() {
 /// The room bites: with no lock around it, visits that overlap are noticed.
 #[test]
 fn the_room_notices_a_meeting() {
-    let room = Room::default();
-    room.inside.fetch_add(1, SeqCst);
-    room.visit();
-    assert_eq!(room.meetings.load(SeqCst), 1);
+    for slots in [1, 3] {
+        let room = Room::new(slots);
+        room.inside.fetch_add(slots as u64 - 1, SeqCst);
+        room.visit();
+        assert_eq!((room.crowds.load(SeqCst), room.most.load(SeqCst)), (0, slots as u64));
+        room.inside.fetch_add(1, SeqCst);
+        room.visit();
+        assert_eq!((room.crowds.load(SeqCst), room.most.load(SeqCst)), (1, slots as u64 + 1));
+    }
 }
 
 /// A lock in memory that somebody else owns, here a static, with old values in it.
@@ -123,9 +157,9 @@ fn an_arena_may_be_anybodys_memory() {
     let size = Size::mutex(4);
     let (bakery, layout) = Layout::build(size.n, None, |layout| Bakery::new(layout, size)).expect("four processes");
     assert!(layout.words() < ARENA.len());
-    initialise(&ARENA, &layout);
+    initialise(&ARENA, &[], &layout);
 
-    let (room, start) = (Room::default(), Barrier::new(size.n));
+    let (room, start) = (Room::new(1), Barrier::new(size.n));
     thread::scope(|scope| {
         for p in 0..size.n {
             let (bakery, room, start) = (&bakery, &room, &start);
@@ -155,7 +189,7 @@ fn an_arena_that_is_too_small_is_refused() {
     let size = Size::mutex(4);
     let (_, layout) = Layout::build(size.n, None, |layout| Bakery::new(layout, size)).expect("four processes");
     let words: Vec<AtomicU64> = (0..layout.words() - LINE).map(|_| AtomicU64::new(0)).collect();
-    initialise(&words, &layout);
+    initialise(&words, &[], &layout);
 }
 
 /// Every register is in the arena, and has its line to itself or shares it with others of the same process.
@@ -165,10 +199,18 @@ fn padded<A: Algorithm>(n: usize) {
         assert!(n < A::CLAIMS.min_n, "{} refuses n = {n}", A::NAME);
         return;
     };
-    let mut lines = vec![None; layout.words() / LINE];
-    let mut taken = vec![false; layout.words()];
-    for cell in layout.cells() {
-        let (name, line) = (format!("{} n = {n}: {}", A::NAME, cell.name), &mut lines[cell.index / LINE]);
+    for wide in [false, true] {
+        let (length, line) = if wide { (layout.doubles(), LINE / 2) } else { (layout.words(), LINE) };
+        let cells: Vec<&Cell> = layout.cells().iter().filter(|cell| cell.is_wide() == wide).collect();
+        padded_arena(&format!("{} n = {n}", A::NAME), length, line, &cells);
+    }
+}
+
+fn padded_arena(what: &str, length: usize, per_line: usize, cells: &[&Cell]) {
+    let mut lines = vec![None; length / per_line];
+    let mut taken = vec![false; length];
+    for cell in cells {
+        let (name, line) = (format!("{what}: {}", cell.name), &mut lines[cell.index / per_line]);
         assert!(!taken[cell.index], "{name} is in a word that is taken");
         taken[cell.index] = true;
         assert!(*line != Some(Home::Nobody), "{name} is in the line of a register of nobody's");

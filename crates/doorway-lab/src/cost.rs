@@ -129,7 +129,7 @@ mod tests {
         let cells: Vec<Cell> = [Home::Process(0), Home::Nobody]
             .into_iter()
             .enumerate()
-            .map(|(index, home)| Cell { index, name: String::new(), home, init: Box::new(false) })
+            .map(|(index, home)| Cell { index, bits: 1, name: String::new(), home, init: Box::new(false) })
             .collect();
         let mut meter = Meter::new(&cells, 2);
         assert_eq!(meter.observe(&access(0, Kind::Read, 0)), (1, 0), "first read: not cached, but at home");
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn passages_are_counted_when_they_end() {
-        let cells = [Cell { index: 0, name: String::new(), home: Home::Nobody, init: Box::new(false) }];
+        let cells = [Cell { index: 0, bits: 1, name: String::new(), home: Home::Nobody, init: Box::new(false) }];
         let mut meter = Meter::new(&cells, 1);
         for _ in 0..2 {
             meter.observe(&Event { from: Region::Remainder, ..access(0, Kind::Write, 0) });

@@ -75,7 +75,7 @@ impl<'s> Machine<'s> {
             locals,
             moves,
             writing: vec![None; n],
-            dense: subject.cells().iter().enumerate().map(|(i, cell)| (cell.index, i)).collect(),
+            dense: subject.cells().iter().enumerate().map(|(i, cell)| (cell.id(), i)).collect(),
             kind,
             cut,
             describe: true,
@@ -224,6 +224,7 @@ impl<'s> Machine<'s> {
     ) -> String {
         let name = register.map_or("", |r| self.subject.cells()[r].name.as_str());
         let held = value.map_or(String::new(), Erased::text);
+        let unchanged = effect.is_none();
         let effect = effect.map_or(String::new(), Erased::text);
         let text = match (step.access.kind, half) {
             (Kind::Choose(_), _) => match step.choice {
@@ -234,7 +235,7 @@ impl<'s> Machine<'s> {
             (Kind::Read, _) => format!("{name} = {held}"),
             (Kind::Write, Some(Half::End)) => format!("{name} := {effect} ends"),
             (Kind::Write, _) => format!("{name} := {effect}"),
-            (Kind::Update, _) if held == effect => format!("{name} = {held}, unchanged"),
+            (Kind::Update, _) if unchanged => format!("{name} = {held}, unchanged"),
             (Kind::Update, _) => format!("{name} := {effect}, was {held}"),
         };
         match step.choice {

@@ -130,6 +130,8 @@ impl Stepped {
 pub trait Subject: Send + Sync {
     /// Its name.
     fn name(&self) -> &'static str;
+    /// Which of several under that name.
+    fn variant(&self) -> Option<&'static str>;
     /// What is claimed of it.
     fn claims(&self) -> Claims;
     /// Its size.
@@ -275,6 +277,9 @@ where
     fn name(&self) -> &'static str {
         A::NAME
     }
+    fn variant(&self) -> Option<&'static str> {
+        A::VARIANT
+    }
     fn claims(&self) -> Claims {
         A::CLAIMS
     }
@@ -351,6 +356,8 @@ type Build = fn(Size, Option<&'static str>, bool) -> Result<Box<dyn Subject>, Un
 pub struct Entrant {
     /// Its name.
     pub name: &'static str,
+    /// Which of several under that name; the first one listed is the one that is meant without more words.
+    pub variant: Option<&'static str>,
     /// What is claimed of it.
     pub claims: Claims,
     build: Build,
@@ -363,6 +370,7 @@ impl Entrant {
             ($($algorithm:ty),* $(,)?) => {
                 const { &[$(Entrant {
                     name: <$algorithm as Algorithm>::NAME,
+                    variant: <$algorithm as Algorithm>::VARIANT,
                     claims: <$algorithm as Algorithm>::CLAIMS,
                     build: build::<$algorithm, _, _, _>,
                 }),*] }
@@ -373,7 +381,12 @@ impl Entrant {
 
     /// The algorithm of that name.
     pub fn named(name: &str) -> Option<&'static Self> {
-        Self::all().iter().find(|entrant| entrant.name == name)
+        Self::variants(name).next()
+    }
+
+    /// All algorithms of that name.
+    pub fn variants(name: &str) -> impl Iterator<Item = &'static Self> {
+        Self::all().iter().filter(move |entrant| entrant.name == name)
     }
 
     /// An instance to run in the lab. With `abandons`, processes may give up their waits.

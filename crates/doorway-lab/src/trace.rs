@@ -28,6 +28,9 @@ pub struct Trace {
     pub k: usize,
     /// Sessions.
     pub sessions: usize,
+    /// Which of several algorithms under that name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timestamps: Option<String>,
     /// The mutant, if it is one.
     pub mutant: Option<String>,
     /// What kind of registers: safe, regular or atomic.
@@ -132,6 +135,7 @@ impl Trace {
             n: size.n,
             k: size.k,
             sessions: size.sessions,
+            timestamps: subject.variant().map(Into::into),
             mutant: subject.mutant().map(str::to_owned),
             registers: registers.name().into(),
             property: None,
@@ -172,7 +176,8 @@ impl Trace {
     /// # Errors
     /// If there is none of that name, or not of that size.
     pub fn subject(&self) -> Result<Box<dyn Subject>, TraceError> {
-        let entrant = Entrant::named(&self.algorithm)
+        let entrant = Entrant::variants(&self.algorithm)
+            .find(|entrant| self.timestamps.is_none() || entrant.variant == self.timestamps.as_deref())
             .ok_or_else(|| TraceError::Unknown(format!("the algorithm {:?}", self.algorithm), "lab list"))?;
         let mutant = match &self.mutant {
             None => None,
@@ -283,7 +288,9 @@ impl<'s> Run<'s> {
             return None;
         }
         let held = self.machine.value(register);
-        held.domain(&[doorway_core::Ticket::from_label(word)])?.into_iter().find(|value| value.word() == word)
+        held.domain(&[doorway_core::Ticket::from_label(word)])?
+            .into_iter()
+            .find(|value| value.word() == u128::from(word))
     }
 }
 

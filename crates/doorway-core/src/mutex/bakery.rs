@@ -36,6 +36,8 @@ impl Algorithm for Bakery {
         registers: RegisterKind::Safe,
         crashes: |_| 0,
         bound: None,
+        gap: |_| 2,
+        abandons: true,
         rmr: Rmr { cc: "Θ(n)", dsm: "unbounded" },
         min_n: 1,
         mutants: MUTANTS,

@@ -12,7 +12,7 @@ use core::{
 
 use crate::{
     Algorithm, Array, Claims, Exclusion, Fate, Home, Homes, Layout, Mutant, Primitive, Problem, Property, Register,
-    RegisterKind, Registers, Rmr, Size, Unfit, Value, others, plain_local,
+    RegisterKind, Registers, Rmr, Size, Unfit, Value, one_word, others, plain_local,
 };
 
 /// The colour of a token.
@@ -37,15 +37,9 @@ impl Color {
 plain_local!(Color, ColoredTicket);
 
 impl Value for Color {
-    #[inline(always)]
-    fn word(self) -> u64 {
-        self as u64
-    }
-    #[inline(always)]
-    fn from_word(word: u64) -> Self {
-        if word == 0 { Self::Black } else { Self::White }
-    }
-    fn magnitude(self) -> u64 {
+    one_word!(|color| color as u64, |word| if word == 0 { Self::Black } else { Self::White });
+
+    fn magnitude(&self) -> u64 {
         0
     }
 }
@@ -67,15 +61,12 @@ impl fmt::Debug for ColoredTicket {
 }
 
 impl Value for ColoredTicket {
-    #[inline(always)]
-    fn word(self) -> u64 {
-        u64::from(self.number) << 1 | self.color.word()
-    }
-    #[inline(always)]
-    fn from_word(word: u64) -> Self {
-        Self { color: Color::from_word(word & 1), number: (word >> 1) as u32 }
-    }
-    fn magnitude(self) -> u64 {
+    one_word!(|token| u64::from(token.number) << 1 | token.color as u64, |word| Self {
+        color: if word & 1 == 0 { Color::Black } else { Color::White },
+        number: (word >> 1) as u32,
+    });
+
+    fn magnitude(&self) -> u64 {
         u64::from(self.number)
     }
 }
@@ -109,6 +100,8 @@ impl Algorithm for BlackWhiteBakery {
         registers: RegisterKind::Atomic,
         crashes: |_| 0,
         bound: Some(|size| size.n as u64),
+        gap: |_| 2,
+        abandons: true,
         rmr: Rmr { cc: "O(n)", dsm: "unbounded" },
         min_n: 1,
         mutants: MUTANTS,

@@ -36,6 +36,8 @@ impl Algorithm for BurnsLamport {
         registers: RegisterKind::Safe,
         crashes: |_| 0,
         bound: Some(|_| 1),
+        gap: |_| 2,
+        abandons: true,
         rmr: Rmr { cc: "Ω(n²)", dsm: "unbounded" },
         min_n: 1,
         mutants: MUTANTS,

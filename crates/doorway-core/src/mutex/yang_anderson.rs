@@ -26,7 +26,7 @@ use alloc::format;
 
 use crate::{
     Algorithm, Array, Claims, Exclusion, Fate, Grid, Homes, Layout, Mutant, Primitive, Problem, Property, RegisterKind,
-    Registers, Rmr, Size, Unfit, Value, plain_local,
+    Registers, Rmr, Size, Unfit, Value, one_word, plain_local,
 };
 
 /// What the rival has told a waiting process.
@@ -40,19 +40,13 @@ enum Spin {
 plain_local!(Spin);
 
 impl Value for Spin {
-    #[inline(always)]
-    fn word(self) -> u64 {
-        self as u64
-    }
-    #[inline(always)]
-    fn from_word(word: u64) -> Self {
-        match word {
-            0 => Self::Wait,
-            1 => Self::Look,
-            _ => Self::Go,
-        }
-    }
-    fn magnitude(self) -> u64 {
+    one_word!(|spin| spin as u64, |word| match word {
+        0 => Self::Wait,
+        1 => Self::Look,
+        _ => Self::Go,
+    });
+
+    fn magnitude(&self) -> u64 {
         0
     }
 }
@@ -88,6 +82,8 @@ impl Algorithm for YangAnderson {
         registers: RegisterKind::Atomic,
         crashes: |_| 0,
         bound: Some(|size| size.n as u64),
+        gap: |_| 2,
+        abandons: false,
         rmr: Rmr { cc: "Θ(log n)", dsm: "Θ(log n)" },
         min_n: 2,
         mutants: MUTANTS,

@@ -12,8 +12,9 @@ use super::{
     graph::Graph,
     pack::Key,
     progress::Lasso,
-    relabel::{GAP, Position},
+    relabel::Position,
     search::Searched,
+    space::Whole,
     store::Numbers,
 };
 use crate::{
@@ -149,7 +150,7 @@ pub(crate) fn concretise<const W: usize>(
             trace.loop_from = Some(stem);
             trace.crashed = (0..subject.size().n).filter(|p| lasso.crashed >> p & 1 == 1).collect();
             trace.shows = progress_words(property, lasso.victim, &trace.crashed);
-            let repeats = repeats_for_ever(&mut cut, &turns[stem..], property, lasso)?;
+            let repeats = repeats_for_ever(&mut cut, &turns[stem..], property, lasso, searched.rules.gap)?;
             repeats.then_some(trace)
         }
     }
@@ -157,10 +158,10 @@ pub(crate) fn concretise<const W: usize>(
 
 /// Whether the loop can be run again and again: its state comes back, with every gap between tickets the same or so wide that
 /// one round cannot use it up. It is run until that is so.
-fn repeats_for_ever(run: &mut Run<'_>, turns: &[Turn], property: Property, lasso: &Lasso) -> Option<bool> {
-    // A step brings in one ticket at most, less than `GAP` above another. What an overlapping read returned is a true value
+fn repeats_for_ever(run: &mut Run<'_>, turns: &[Turn], property: Property, lasso: &Lasso, gap: u32) -> Option<bool> {
+    // A step brings in one ticket at most, less than `gap` above another. What an overlapping read returned is a true value
     // in the trace and does not move with the tickets: then they have to be the same.
-    let round = u64::from(GAP) + turns.len() as u64 * u64::from(GAP - 1);
+    let round = u64::from(gap) + turns.len() as u64 * u64::from(gap - 1);
     let enough = if turns.iter().any(|turn| turn.garbage.is_some()) { u64::MAX } else { round };
     let mut before = Snapshot::of(&run.machine);
     for _ in 0..=round {
@@ -179,7 +180,7 @@ fn repeats_for_ever(run: &mut Run<'_>, turns: &[Turn], property: Property, lasso
         if after.continues(&before, enough) {
             return Some(true);
         }
-        if !after.continues(&before, u64::from(GAP)) {
+        if !after.continues(&before, u64::from(gap)) {
             return Some(false);
         }
         before = after;
@@ -188,9 +189,8 @@ fn repeats_for_ever(run: &mut Run<'_>, turns: &[Turn], property: Property, lasso
 }
 
 /// A state with its tickets replaced by their ranks, and the gaps between them.
-#[derive(PartialEq, Eq)]
 struct Snapshot {
-    values: Vec<u64>,
+    values: Vec<Whole>,
     locals: Vec<crate::subject::LocalState>,
     gaps: Vec<u64>,
 }
@@ -204,7 +204,7 @@ impl Snapshot {
         };
         let cells = machine.registers();
         Self {
-            values: (0..cells).map(|r| machine.value(r).relabelled(&mut { rank }).word()).collect(),
+            values: (0..cells).map(|r| Whole(machine.value(r).relabelled(&mut { rank }))).collect(),
             locals: (0..machine.processes()).map(|p| machine.local(p).relabel(&mut { rank })).collect(),
             gaps: [Ticket::ZERO].iter().chain(&tickets).zip(&tickets).map(|(a, b)| b.label() - a.label()).collect(),
         }
@@ -247,19 +247,19 @@ fn turn<const W: usize>(
     let known = space.known(step.p, local).moves[step.index as usize];
     let garbage = match step.garbage {
         None => None,
-        Some(Garbage::Value(value)) => Some(space.registers[known.register? as usize].list[value as usize].word()),
+        Some(Garbage::Value(value)) => Some(space.registers[known.register? as usize].value(value).word() as u64),
         Some(Garbage::Position(position)) => {
             let numbers = searched.plan.unpack(key);
             let registers = searched.plan.registers.len();
             let labels = space.labels(&numbers[..registers], &numbers[registers..]);
-            Some(true_ticket(&labels, &tickets(machine), position)?.label())
+            Some(true_ticket(&labels, &tickets(machine), position, searched.rules.gap)?.label())
         }
     };
     Some(Turn { process: step.p, choice: known.choice, garbage })
 }
 
 /// The ticket that stands to `tickets` as the position does to `labels`.
-fn true_ticket(labels: &[u32], tickets: &[Ticket], position: Position) -> Option<Ticket> {
+fn true_ticket(labels: &[u32], tickets: &[Ticket], position: Position, gap: u32) -> Option<Ticket> {
     if labels.len() != tickets.len() {
         return None;
     }
@@ -274,7 +274,7 @@ fn true_ticket(labels: &[u32], tickets: &[Ticket], position: Position) -> Option
         Some(&high) => {
             let down = u64::from(shifted(high) - position.label);
             let high_true = tickets[at].label();
-            let ticket = if down < u64::from(GAP) { high_true.checked_sub(down)? } else { low_true + up };
+            let ticket = if down < u64::from(gap) { high_true.checked_sub(down)? } else { low_true + up };
             (low_true < ticket && ticket < high_true).then(|| Ticket::from_label(ticket))
         }
         None => Some(Ticket::from_label(low_true + up)),

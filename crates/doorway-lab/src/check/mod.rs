@@ -114,6 +114,7 @@ pub fn check(subject: &dyn Subject, options: &Options, progress: &Progress) -> R
         bounded: options.passages.is_some(),
         kind: options.registers,
         relabel,
+        gap: (subject.claims().gap)(size),
         order: false,
         bound: subject.claims().bound.map(|bound| bound(size)),
     };
@@ -214,7 +215,7 @@ impl Then for Conclude<'_, '_> {
             verdicts.push(verdict);
         }
         let space = searched.space.lock().expect("no worker panics");
-        let numbers = space.registers.iter().flat_map(|values| &values.list).map(|value| value.magnitude());
+        let numbers = space.registers.iter().flat_map(|values| values.iter()).map(|value| value.magnitude());
         Ok(Report {
             complete,
             states: searched.store.states() as u64,

@@ -2,16 +2,12 @@
 //!
 //! An algorithm can only tell tickets apart by zero, order and (since it may take successors) small gaps. So in every
 //! state the tickets that stand anywhere are replaced by the smallest labels in the same order whose gaps are the same
-//! up to [`GAP`]; a gap of [`GAP`] stands for itself and everything wider: it is *wide*. When a new ticket falls
+//! up to the algorithm's `gap`; a gap of that much stands for itself and everything wider: it is *wide*. When a new ticket falls
 //! inside a wide gap, what is left of the gap above it may be any width that agrees with that, and all are explored.
 
 use doorway_core::Ticket;
 
 use crate::fault::Fault;
-
-/// Gaps from here on are not told apart. An algorithm may take fewer successors than this of a ticket before it writes
-/// the result; all here take one.
-pub(crate) const GAP: u32 = 2;
 
 /// A set of labels 1..=127. Zero is always there and ∞ is not a label.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
@@ -81,23 +77,23 @@ pub(crate) struct Map {
 }
 
 impl Map {
-    /// Keeps the order of `labels`, shifts those from `split` on up by `extra`, and narrows every gap to [`GAP`].
-    pub(crate) fn narrowing(labels: Labels, split: u32, extra: u32) -> Self {
-        Self::shifting(labels, split, extra, true)
+    /// Keeps the order of `labels`, shifts those from `split` on up by `extra`, and narrows every gap to `gap`.
+    pub(crate) fn narrowing(labels: Labels, split: u32, extra: u32, gap: u32) -> Self {
+        Self::shifting(labels, split, extra, gap)
     }
 
     /// Shifts the labels from `split` on up by `extra`.
     pub(crate) fn widening(labels: Labels, split: u32, extra: u32) -> Self {
-        Self::shifting(labels, split, extra, false)
+        Self::shifting(labels, split, extra, u32::MAX)
     }
 
-    fn shifting(labels: Labels, split: u32, extra: u32, narrow: bool) -> Self {
+    fn shifting(labels: Labels, split: u32, extra: u32, gap: u32) -> Self {
         let mut to = [0; 128];
         let mut changes = 0;
         let (mut last, mut image) = (0, 0);
         for label in labels.iter() {
             let moved = if label >= split { label + extra } else { label };
-            image += if narrow { (moved - last).min(GAP) } else { moved - last };
+            image += (moved - last).min(gap);
             last = moved;
             to[label as usize] = image as u8;
             if image != label {
@@ -118,14 +114,14 @@ impl Map {
 /// When a step made `after` of `before`: which labels may have to be shifted up, and by how much at most, because a
 /// new label fell inside a wide gap.
 #[inline]
-pub(crate) fn slack(before: Labels, after: Labels) -> (u32, u32) {
+pub(crate) fn slack(before: Labels, after: Labels, gap: u32) -> (u32, u32) {
     let new = after.0 & !before.0;
     if new == 0 {
         return (0, 0);
     }
     let label = new.trailing_zeros();
     match before.above(label) {
-        Some(above) if above - before.below(label) >= GAP => (above, GAP - (above - label)),
+        Some(above) if above - before.below(label) >= gap => (above, gap - (above - label)),
         _ => (0, 0),
     }
 }
@@ -140,19 +136,19 @@ pub(crate) struct Position {
 }
 
 /// Every position that a ticket can have among `labels`.
-pub(crate) fn positions(labels: Labels) -> Vec<Position> {
+pub(crate) fn positions(labels: Labels, wide: u32) -> Vec<Position> {
     let at = |label| Position { label, split: 0, extra: 0 };
     let mut all = vec![at(0)];
     let mut low = 0;
     for high in labels.iter() {
         let gap = high - low;
-        if gap < GAP {
+        if gap < wide {
             all.extend((low + 1..high).map(at));
         } else {
-            for up in 1..=GAP {
-                for down in 1..=GAP {
-                    if up + down >= GAP {
-                        all.push(Position { label: low + up, split: high, extra: up + down - GAP });
+            for up in 1..=wide {
+                for down in 1..=wide {
+                    if up + down >= wide {
+                        all.push(Position { label: low + up, split: high, extra: up + down - wide });
                     }
                 }
             }
@@ -160,7 +156,7 @@ pub(crate) fn positions(labels: Labels) -> Vec<Position> {
         all.push(at(high));
         low = high;
     }
-    all.extend((1..=GAP).map(|up| at(low + up)));
+    all.extend((1..=wide).map(|up| at(low + up)));
     all
 }
 
@@ -178,11 +174,14 @@ mod tests {
 
     #[test]
     fn gaps_are_narrowed_and_order_is_kept() {
-        let map = Map::narrowing(labels(&[3, 4, 9, 40]), 0, 0);
+        let map = Map::narrowing(labels(&[3, 4, 9, 40]), 0, 0, 2);
         assert_eq!(image(&map, &[3, 4, 9, 40]), [2, 3, 5, 7]);
         assert_eq!(map.apply(Ticket::ZERO), Ticket::ZERO);
         assert_eq!(map.apply(Ticket::INFINITY), Ticket::INFINITY);
-        assert_eq!(Map::narrowing(labels(&[1, 3, 4]), 0, 0).changes, Labels(0));
+        assert_eq!(Map::narrowing(labels(&[1, 3, 4]), 0, 0, 2).changes, Labels(0));
+        // Where more than one successor is taken before another ticket is met, wider gaps are told apart.
+        let map = Map::narrowing(labels(&[3, 4, 9, 40]), 0, 0, 4);
+        assert_eq!(image(&map, &[3, 4, 9, 40]), [3, 4, 8, 12]);
     }
 
     #[test]
@@ -195,17 +194,17 @@ mod tests {
     #[test]
     fn a_ticket_inside_a_wide_gap_leaves_its_width_open() {
         // 0 ‥wide‥ 2: the new ticket 1 may be right below it or far below it.
-        assert_eq!(slack(labels(&[2]), labels(&[1, 2])), (2, 1));
-        assert_eq!(image(&Map::narrowing(labels(&[1, 2]), 2, 0), &[1, 2]), [1, 2]);
-        assert_eq!(image(&Map::narrowing(labels(&[1, 2]), 2, 1), &[1, 2]), [1, 3]);
+        assert_eq!(slack(labels(&[2]), labels(&[1, 2]), 2), (2, 1));
+        assert_eq!(image(&Map::narrowing(labels(&[1, 2]), 2, 0, 2), &[1, 2]), [1, 2]);
+        assert_eq!(image(&Map::narrowing(labels(&[1, 2]), 2, 1, 2), &[1, 2]), [1, 3]);
         // On top there is nothing to leave open.
-        assert_eq!(slack(labels(&[2]), labels(&[2, 3])), (0, 0));
+        assert_eq!(slack(labels(&[2]), labels(&[2, 3]), 2), (0, 0));
     }
 
     #[test]
     fn overlapping_reads_see_every_position() {
         // Around one ticket with a wide gap below: at it, beside it, far from it, on either side.
-        let seen: Vec<_> = positions(labels(&[2])).iter().map(|p| (p.label, 2 + p.extra)).collect();
+        let seen: Vec<_> = positions(labels(&[2]), 2).iter().map(|p| (p.label, 2 + p.extra)).collect();
         assert_eq!(seen, [(0, 2), (1, 2), (1, 3), (2, 3), (2, 4), (2, 2), (3, 2), (4, 2)]);
     }
 }

@@ -86,7 +86,7 @@ impl Search<'_, '_> {
     fn widths(&self) -> Widths {
         let space = self.space.lock().expect("no worker panics");
         Widths {
-            registers: space.registers.iter().map(|values| bits_for(values.list.len().max(2))).collect(),
+            registers: space.registers.iter().map(|values| bits_for(values.len().max(2))).collect(),
             locals: (0..space.subject.size().n).map(|p| bits_for(space.count(p).max(8))).collect(),
             passages: if self.rules.bounded { bits_for(self.passages as usize + 1) } else { 0 },
             order: self.rules.order,

@@ -1,7 +1,10 @@
 //! What has been learned of an algorithm: the values of its registers and the local states of its processes, each with a
 //! number, and what each move does. Learned from the very code that ships, once; the search then runs on the numbers.
 
-use std::sync::Arc;
+use std::{
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 
 use doorway_core::{
     RegisterKind, Relabel, Ticket,
@@ -19,23 +22,54 @@ use crate::{
 /// The values that one register has held.
 pub(crate) struct Values {
     pub(crate) name: String,
-    pub(crate) list: Vec<Box<dyn Erased>>,
+    list: Vec<Arc<Whole>>,
     pub(crate) labels: Vec<Labels>,
-    ids: FxHashMap<u64, u32>,
+    ids: FxHashMap<Arc<Whole>, u32>,
+}
+
+/// A value that is compared whole, never by a fingerprint.
+pub(crate) struct Whole(pub(crate) Box<dyn Erased>);
+
+impl PartialEq for Whole {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.same(&*other.0)
+    }
+}
+impl Eq for Whole {}
+impl Hash for Whole {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash_into(state);
+    }
 }
 
 impl Values {
     fn intern(&mut self, value: Box<dyn Erased>) -> Result<u32, Fault> {
-        if let Some(&id) = self.ids.get(&value.word()) {
+        let value = Arc::new(Whole(value));
+        if let Some(&id) = self.ids.get(&value) {
             return Ok(id);
         }
         let id = self.list.len() as u32;
-        self.ids.insert(value.word(), id);
         self.labels.push(Labels::of(|f| {
-            let _ = value.relabelled(f);
+            let _ = value.0.relabelled(f);
         })?);
+        self.ids.insert(value.clone(), id);
         self.list.push(value);
         Ok(id)
+    }
+
+    /// The value of this number.
+    pub(crate) fn value(&self, id: u32) -> &dyn Erased {
+        &*self.list[id as usize].0
+    }
+
+    /// All of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &dyn Erased> {
+        self.list.iter().map(|value| &*value.0)
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
     }
 }
 
@@ -109,7 +143,7 @@ impl<'s> Space<'s> {
         let mut registers = Vec::new();
         let mut dense = FxHashMap::default();
         for (i, cell) in subject.cells().iter().enumerate() {
-            dense.insert(cell.index, i as u16);
+            dense.insert(cell.id(), i as u16);
             registers.push(values(cell)?);
         }
         let processes = (0..subject.size().n).map(|_| Process::default()).collect();
@@ -192,7 +226,7 @@ impl<'s> Space<'s> {
                 Identity::At(state) => state.clone(),
                 Identity::Writing(from, _) => self.state(p, *from),
             };
-            let held = step.register.map(|r| &*self.registers[r as usize].list[value as usize]);
+            let held = step.register.map(|r| self.registers[r as usize].value(value));
             let stepped = self.subject.step(p, &state, step.choice, held, true)?;
             // Twice, because this is the one place where an impure section would be believed. It costs nothing: every
             // outcome is learned once.
@@ -228,14 +262,14 @@ impl<'s> Space<'s> {
     /// The number of every value that an overlapping read of `register` may return, for one choice of ticket.
     pub(crate) fn domain(&mut self, register: u16, tickets: &[Ticket]) -> Result<Vec<u32>, Fault> {
         let values = &mut self.registers[register as usize];
-        let domain = values.list[0].domain(tickets).ok_or_else(|| Fault::NoDomain(values.name.clone()))?;
+        let domain = values.value(0).domain(tickets).ok_or_else(|| Fault::NoDomain(values.name.clone()))?;
         domain.into_iter().map(|value| values.intern(value)).collect()
     }
 
     /// The number of a register's value with its tickets replaced.
     pub(crate) fn relabel_value(&mut self, register: u16, value: u32, map: &Map) -> Result<u32, Fault> {
         let values = &mut self.registers[register as usize];
-        let new = values.list[value as usize].relabelled(&mut |ticket| map.apply(ticket));
+        let new = values.value(value).relabelled(&mut |ticket| map.apply(ticket));
         values.intern(new)
     }
 

@@ -8,15 +8,17 @@ use super::{
     Progress,
     expand::Rules,
     explore::End,
-    relabel::GAP,
     search::{Search, Searched, Then},
-    space::Space,
+    space::{Space, Whole},
 };
 use crate::subject::{Entrant, LocalState};
 
 /// A state as anybody can compare it: what registers hold, where processes are and what they are in the middle of writing,
 /// with tickets narrowed.
-type Shape = (Vec<u64>, Vec<LocalState>, Vec<Option<u16>>);
+type Shape = (Vec<Whole>, Vec<LocalState>, Vec<Option<u16>>);
+
+/// The Bakery takes one successor at a time.
+const GAP: u64 = 2;
 
 /// Collects the shapes of all states of a search.
 struct Shapes;
@@ -33,7 +35,7 @@ impl Then for Shapes {
             .keys()
             .map(|key| {
                 let numbers = searched.plan.unpack(key);
-                let values: Vec<_> = (0..registers).map(|r| &space.registers[r].list[numbers[r] as usize]).collect();
+                let values: Vec<_> = (0..registers).map(|r| space.registers[r].value(numbers[r])).collect();
                 let locals: Vec<_> = (0..n).map(|p| space.state(p, numbers[registers + p])).collect();
                 let mut tickets = Vec::new();
                 let mut note = |ticket: Ticket| {
@@ -45,7 +47,7 @@ impl Then for Shapes {
                 tickets.push(Ticket::ZERO);
                 tickets.sort_unstable();
                 tickets.dedup();
-                let gaps = tickets.windows(2).map(|pair| (pair[1].label() - pair[0].label()).min(u64::from(GAP)));
+                let gaps = tickets.windows(2).map(|pair| (pair[1].label() - pair[0].label()).min(GAP));
                 let labels: Vec<u64> = [0]
                     .into_iter()
                     .chain(gaps)
@@ -59,7 +61,7 @@ impl Then for Shapes {
                     Ticket::from_label(labels[rank])
                 };
                 (
-                    values.iter().map(|value| value.relabelled(&mut narrow).word()).collect(),
+                    values.iter().map(|value| Whole(value.relabelled(&mut narrow))).collect(),
                     locals.iter().map(|local| local.relabel(&mut narrow)).collect(),
                     (0..n).map(|p| space.known(p, numbers[registers + p]).writing).collect(),
                 )
@@ -72,8 +74,15 @@ fn shapes(n: usize, passages: Option<u32>, kind: RegisterKind) -> HashSet<Shape>
     let subject = Entrant::named("bakery").and_then(|bakery| bakery.build(Size::mutex(n), None, false).ok());
     let subject = subject.expect("there is a bakery");
     let space = Mutex::new(Space::new(&*subject, kind).expect("it runs"));
-    let rules =
-        Rules { k: 1, bounded: passages.is_some(), kind, relabel: passages.is_none(), order: false, bound: None };
+    let rules = Rules {
+        k: 1,
+        bounded: passages.is_some(),
+        kind,
+        relabel: passages.is_none(),
+        gap: GAP as u32,
+        order: false,
+        bound: None,
+    };
     let search = Search {
         space: &space,
         rules,

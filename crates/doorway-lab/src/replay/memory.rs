@@ -173,7 +173,7 @@ impl Registers for Replay<'_> {
 
 impl CompareAndSwap for Replay<'_> {
     fn compare_and_swap<T: Value>(&mut self, register: Register<T>, old: T, new: T) -> Result<T, Stop> {
-        self.access(Kind::Update, register, |held| (Some(if held == old { new } else { held }), held))
+        self.access(Kind::Update, register, |held| ((held == old && new != held).then_some(new), held))
     }
 }
 
@@ -189,8 +189,8 @@ impl Transactions for Replay<'_> {
         F: Fn(T) -> (T, R),
     {
         self.access(Kind::Update, variable, |held| {
-            let (next, answer) = change(held);
-            (Some(next), answer)
+            let (next, answer) = change(held.clone());
+            ((next != held).then_some(next), answer)
         })
     }
 }

@@ -170,14 +170,14 @@ impl<'a> Replay<'a> {
         match self.input.take() {
             Some(Input::Value(value)) => {
                 let Some(value) = value.any().downcast_ref::<T>() else { return self.fail(Fault::Impure) };
-                let (effect, answer) = apply(*value);
+                let (effect, answer) = apply(value.clone());
                 self.effect = effect.map(|v| Box::new(v) as Box<dyn Erased>);
                 self.accesses += 1;
                 self.log.push(Entry::Answer(Item::new(answer.clone())));
                 Ok(answer)
             }
             Some(Input::Outcome(_)) => self.fail(Fault::Impure),
-            None => self.halt(kind, register.index()),
+            None => self.halt(kind, register.id()),
         }
     }
 

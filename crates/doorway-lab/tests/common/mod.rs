@@ -84,6 +84,8 @@ impl Algorithm for Playground {
         registers: RegisterKind::Atomic,
         crashes: |_| 0,
         bound: Some(|_| 8),
+        gap: |_| 2,
+        abandons: false,
         rmr: Rmr { cc: "", dsm: "" },
         min_n: 1,
         mutants: &[],

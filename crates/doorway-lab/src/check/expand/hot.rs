@@ -117,10 +117,10 @@ impl<const W: usize> Expander<'_, '_, W> {
         let (outcome, exceeds, width) = {
             let mut space = self.lock();
             let outcome = space.outcome(p, local, index - from.first, value)?;
-            let values = (step.register != NO_REGISTER).then(|| &space.registers[step.register as usize].list);
+            let values = (step.register != NO_REGISTER).then(|| &space.registers[step.register as usize]);
             let exceeds = match (values, self.rules.bound) {
                 (Some(values), Some(bound)) => {
-                    step.effect != Effect::Read && values[outcome.value as usize].magnitude() > bound
+                    step.effect != Effect::Read && values.value(outcome.value).magnitude() > bound
                 }
                 _ => false,
             };

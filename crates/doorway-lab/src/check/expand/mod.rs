@@ -28,6 +28,8 @@ pub(crate) struct Rules {
     pub(crate) bounded: bool,
     pub(crate) kind: RegisterKind,
     pub(crate) relabel: bool,
+    /// Gaps between tickets from here on are not told apart.
+    pub(crate) gap: u32,
     /// Whether it is remembered who was before whom.
     pub(crate) order: bool,
     /// The largest number that a register may hold.

@@ -54,13 +54,17 @@ impl<const W: usize> Expander<'_, '_, W> {
             }
             return Ok(());
         }
+        let plain = self.lock().domain(step.register, &[])?;
+        for &value in &plain {
+            self.answer(key, p, local, index, value, Some(Garbage::Value(value)), sink)?;
+        }
         let was = self.local(p, local).first;
         let labels = self.labels(key);
-        for position in positions(labels) {
+        for position in positions(labels, self.rules.gap) {
             let ticket = Ticket::from_label(u64::from(position.label));
             let values = self.lock().domain(step.register, &[ticket])?;
-            // A domain without tickets is the same at every position: once is enough.
-            let plain = values.len() > 1;
+            // Values without tickets come first, and have been returned.
+            let Some(&value) = values.get(plain.len()) else { break };
             let widened = if position.extra > 0 {
                 let (id, map) = self.map(labels, position.split, position.extra, false);
                 self.rename(key, id, &map)?
@@ -69,13 +73,7 @@ impl<const W: usize> Expander<'_, '_, W> {
             };
             let local = self.plan.locals[p].get(&widened);
             let own = index - was + self.local(p, local).first;
-            for value in values {
-                let garbage = if plain { Garbage::Value(value) } else { Garbage::Position(position) };
-                self.answer(&widened, p, local, own, value, Some(garbage), sink)?;
-            }
-            if plain {
-                break;
-            }
+            self.answer(&widened, p, local, own, value, Some(Garbage::Position(position)), sink)?;
         }
         Ok(())
     }

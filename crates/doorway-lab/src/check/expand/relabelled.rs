@@ -52,8 +52,11 @@ impl<const W: usize> Expander<'_, '_, W> {
         self.maps
             .entry((labels, split | tag, extra))
             .or_insert_with(|| {
-                let map =
-                    if narrow { Map::narrowing(labels, split, extra) } else { Map::widening(labels, split, extra) };
+                let map = if narrow {
+                    Map::narrowing(labels, split, extra, self.rules.gap)
+                } else {
+                    Map::widening(labels, split, extra)
+                };
                 (number, Arc::new(map))
             })
             .clone()
@@ -75,7 +78,7 @@ impl<const W: usize> Expander<'_, '_, W> {
         if (is.0 & !was.0).count_ones() > 1 {
             return Err(Interrupt::Fault(Fault::TwoTickets));
         }
-        let (split, most) = slack(was, is);
+        let (split, most) = slack(was, is, self.rules.gap);
         (0..=most).try_for_each(|extra| self.narrow(step, is, split, extra, sink))
     }
 
