@@ -128,17 +128,56 @@ pub struct Mutant {
     pub fate: Fate,
 }
 
+/// Where to look for something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Setting {
+    /// How many processes and slots.
+    pub size: Size,
+    /// On which registers.
+    pub registers: RegisterKind,
+    /// How many passages each process makes; `None` for no bound.
+    pub passages: Option<u32>,
+}
+
+impl Setting {
+    /// `n` processes and `k` slots, atomic registers, any number of passages.
+    pub const fn slots(n: usize, k: usize) -> Self {
+        Self { size: Size::slots(n, k), registers: RegisterKind::Atomic, passages: None }
+    }
+
+    /// The same with this many passages.
+    #[must_use]
+    pub const fn passages(mut self, passages: u32) -> Self {
+        self.passages = Some(passages);
+        self
+    }
+
+    /// The same on other registers.
+    #[must_use]
+    pub const fn on(mut self, registers: RegisterKind) -> Self {
+        self.registers = registers;
+        self
+    }
+}
+
 /// What a check says of a mutant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// The property fails, and the checker finds it at this size.
+    /// The property fails, and the checker finds it there.
     Breaks {
         /// What fails.
         property: Property,
         /// Where the shortest counterexample is looked for.
-        size: Size,
-        /// On which registers.
-        registers: RegisterKind,
+        setting: Setting,
+    },
+    /// The property fails where there are too many states to search them all, and this schedule shows it.
+    Scripted {
+        /// What fails.
+        property: Property,
+        /// Where the schedule runs.
+        setting: Setting,
+        /// The schedule, as `lab simulate --scheduler script:FILE` reads it.
+        script: &'static str,
     },
     /// Every claim still holds, for the reason given in the algorithm's page.
     Harmless,
@@ -152,7 +191,12 @@ impl Fate {
 
     /// Breaks `property` among `n` processes with `k` slots, on atomic registers.
     pub const fn breaks_at(property: Property, n: usize, k: usize) -> Self {
-        Self::Breaks { property, size: Size::slots(n, k), registers: RegisterKind::Atomic }
+        Self::breaks_in(property, Setting::slots(n, k))
+    }
+
+    /// Breaks `property` in this setting.
+    pub const fn breaks_in(property: Property, setting: Setting) -> Self {
+        Self::Breaks { property, setting }
     }
 }
 
@@ -178,8 +222,8 @@ pub struct Claims {
     pub primitives: &'static [Primitive],
     /// What holds in every run.
     pub properties: &'static [Property],
-    /// What does not: the lab shows a run for each, at this size.
-    pub refuted: &'static [(Property, Size)],
+    /// What does not: the lab shows a run for each, in this setting.
+    pub refuted: &'static [(Property, Setting)],
     /// The weakest registers on which all of this holds.
     pub registers: RegisterKind,
     /// How many processes may crash while the others still do not starve.

@@ -29,13 +29,15 @@ mod memory;
 pub mod mutex;
 pub mod native;
 mod registry;
+mod set;
 mod ticket;
 mod value;
 
-pub use claims::{Claims, Fate, Mutant, Primitive, Problem, Property, RegisterKind, Rmr};
+pub use claims::{Claims, Fate, Mutant, Primitive, Problem, Property, RegisterKind, Rmr, Setting};
 pub use exclusion::{Algorithm, Exclusion, Request, Size, Unfit, others};
 pub use layout::{Array, Grid, Home, Homes, Layout, Register};
 pub use memory::{CompareAndSwap, FetchAndAdd, Memory, Registers, Transactions};
+pub use set::Set;
 pub use ticket::{Extended, Ticket};
 pub use value::{Local, Relabel, Value};
 

@@ -17,6 +17,9 @@ macro_rules! for_each_algorithm {
             $crate::mutex::BlackWhiteBakery,
             $crate::mutex::BurnsLamport,
             $crate::mutex::YangAnderson,
+            $crate::k_exclusion::KBakery,
+            $crate::k_exclusion::KBakeryFife,
+            $crate::k_exclusion::KBakerySafe,
         }
     };
 }

@@ -12,12 +12,14 @@ pub struct Monitor {
     regions: Vec<Region>,
     /// For each process, those who were through their doorway when it began and have not entered since.
     before: Vec<Vec<bool>>,
+    /// Those who have been overtaken and are not in yet.
+    behind: Vec<bool>,
 }
 
 impl Monitor {
     /// A watch over `n` processes of which `k` may be inside, and over registers with a bound.
     pub fn new(n: usize, k: usize, bound: Option<u64>) -> Self {
-        Self { k, bound, regions: vec![Region::Remainder; n], before: vec![vec![false; n]; n] }
+        Self { k, bound, regions: vec![Region::Remainder; n], before: vec![vec![false; n]; n], behind: vec![false; n] }
     }
 
     /// Notes a step and what its register holds afterwards; returns what it violates.
@@ -41,11 +43,15 @@ impl Monitor {
             if self.regions.iter().filter(|&&region| region == Region::Critical).count() > self.k {
                 note(Property::MutualExclusion, Property::KExclusion);
             }
+            for q in self.overtaken(p).collect::<Vec<_>>() {
+                self.behind[q] = true;
+            }
             if self.overtaken(p).count() >= self.k {
                 note(Property::Fcfs, Property::KFcfs);
             }
         }
         if event.to == Region::Critical || event.abandons {
+            self.behind[p] = false;
             self.before[p].fill(false);
             self.before.iter_mut().for_each(|before| before[p] = false);
         }
@@ -55,6 +61,11 @@ impl Monitor {
             violated.push(Property::BoundedRegisters);
         }
         violated
+    }
+
+    /// Those who have been overtaken since they were through their doorway, and are not in yet.
+    pub fn behind(&self) -> impl Iterator<Item = usize> + '_ {
+        self.behind.iter().enumerate().filter(|(_, behind)| **behind).map(|(q, _)| q)
     }
 
     /// Those whom `p` would overtake by entering now.

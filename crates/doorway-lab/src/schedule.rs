@@ -31,7 +31,10 @@ pub enum ScheduleError {
     )]
     Unknown(String),
     /// A script that cannot be read as one.
-    #[error("line {line} of the script: {text:?} is not `ID`, `ID*COUNT`, `ID past LINE` or `ID until REGION`")]
+    #[error(
+        "line {line} of the script: {text:?} is not `ID`, `ID*COUNT`, `ID past LINE`, `ID until REGION`, \
+         `ID reads VALUE` or `again`"
+    )]
     Syntax {
         /// Which line, from 1.
         line: usize,
@@ -143,6 +146,8 @@ impl Scheduler for Pct {
 #[derive(Debug)]
 pub struct Script {
     turns: Vec<(usize, Turns)>,
+    /// The turn before which it says `again`.
+    again: Option<usize>,
     at: usize,
     /// Steps taken in the current line.
     taken: u64,
@@ -157,6 +162,8 @@ struct Turns {
 #[derive(Debug, Clone, Copy)]
 enum Goal {
     Steps(u64),
+    /// One step, a read that overlaps a write and returns this word.
+    Reads(u64),
     Past(u32),
     Until(Region),
 }
@@ -168,12 +175,17 @@ impl Script {
     /// Reads a script: one line per turn or run of turns, `#` begins a comment.
     ///
     /// # Errors
-    /// At the first line that is none of `ID`, `ID*COUNT`, `ID past LINE`, `ID until REGION`.
+    /// At the first line that is none of `ID`, `ID*COUNT`, `ID past LINE`, `ID until REGION`, `ID reads VALUE`, `again`.
     pub fn parse(text: &str, n: usize) -> Result<Self, ScheduleError> {
         let mut turns = Vec::new();
+        let mut again = None;
         for (i, line) in text.lines().enumerate() {
             let line = line.split('#').next().unwrap_or("").trim();
             if line.is_empty() {
+                continue;
+            }
+            if line == "again" {
+                again = Some(turns.len());
                 continue;
             }
             let turn = parse_line(line).ok_or_else(|| ScheduleError::Syntax { line: i + 1, text: line.into() })?;
@@ -182,7 +194,20 @@ impl Script {
             }
             turns.push((i + 1, turn));
         }
-        Ok(Self { turns, at: 0, taken: 0 })
+        Ok(Self { turns, again, at: 0, taken: 0 })
+    }
+
+    /// What the step that [`next`](Scheduler::next) has asked for reads, if that is written down.
+    pub fn reads(&self) -> Option<u64> {
+        match self.turns.get(self.at)?.1.goal {
+            Goal::Reads(word) => Some(word),
+            _ => None,
+        }
+    }
+
+    /// Whether the step that [`next`](Scheduler::next) has asked for is the first of those that are repeated for ever.
+    pub fn begins_loop(&self) -> bool {
+        self.again == Some(self.at) && self.taken == 1
     }
 }
 
@@ -193,6 +218,8 @@ fn parse_line(line: &str) -> Option<Turns> {
             Some((process, count)) => (process, Goal::Steps(count.parse().ok()?)),
             None => (one, Goal::Steps(1)),
         },
+        [process, "reads", "∞"] => (process, Goal::Reads(u64::MAX)),
+        [process, "reads", word] => (process, Goal::Reads(word.parse().ok()?)),
         [process, "past", line] => (process, Goal::Past(line.parse().ok()?)),
         [process, "until", region] => {
             let region = match region {
@@ -215,6 +242,7 @@ impl Scheduler for Script {
         while let Some(&(line, Turns { process, goal })) = self.turns.get(self.at) {
             let reached = match goal {
                 Goal::Steps(count) => self.taken >= count,
+                Goal::Reads(_) => self.taken >= 1,
                 Goal::Past(line) => {
                     self.taken > 0 && view.last.is_some_and(|last| last.process == process && last.line == line)
                 }

@@ -1,6 +1,7 @@
 //! Traces: a schedule that shows something, as a file that can be replayed.
 
 mod confirm;
+mod script;
 
 use doorway_core::{Property, RegisterKind, Size, layout::Erased};
 use serde::{Deserialize, Serialize};
@@ -122,6 +123,9 @@ pub struct Replayed {
     pub registers: Vec<(String, String)>,
     /// Who is where at the end.
     pub regions: Vec<Region>,
+    /// For `fife`: one who has been overtaken and, from the end on, goes round alone without entering. Without this, that it
+    /// is not enabled rests on the search.
+    pub alone: Option<usize>,
 }
 
 impl Trace {
@@ -214,8 +218,13 @@ impl Trace {
             .parse::<RegisterKind>()
             .map_err(|()| TraceError::Unknown(format!("{:?} registers", self.registers), "lab check --help"))?;
         let mut run = Run::new(&*subject, registers, false).map_err(TraceError::Fault)?;
-        let mut replayed =
-            Replayed { events: Vec::new(), violations: Vec::new(), registers: Vec::new(), regions: Vec::new() };
+        let mut replayed = Replayed {
+            events: Vec::new(),
+            violations: Vec::new(),
+            registers: Vec::new(),
+            regions: Vec::new(),
+            alone: None,
+        };
         let mut turns = Vec::new();
         for (i, step) in self.steps.iter().enumerate() {
             let diverged = |actual: String| TraceError::Diverged { step: i + 1, expected: step.words(), actual };
@@ -237,7 +246,7 @@ impl Trace {
         replayed.registers =
             subject.cells().iter().enumerate().map(|(r, cell)| (cell.name.clone(), machine.value(r).text())).collect();
         replayed.regions = (0..self.n).map(|p| machine.region(p)).collect();
-        self.confirm(&mut run, &turns, &replayed)?;
+        self.confirm(&mut run, &turns, &mut replayed)?;
         Ok(replayed)
     }
 }
@@ -278,6 +287,11 @@ impl<'s> Run<'s> {
         let value = event.register.map(|r| self.machine.value(r));
         let violated = self.monitor.observe(&event, value);
         Ok((event, violated))
+    }
+
+    /// Those who have been overtaken since they were through their doorway, and are not in yet.
+    pub(crate) fn overtaken(&self) -> Vec<usize> {
+        self.monitor.behind().collect()
     }
 
     /// The value of the register's type that a word stands for, if a read by `p` may return just any.

@@ -1,8 +1,8 @@
 //! Every claim of every algorithm is checked, every refuted property is shown to fail, and every mutant is caught: all from
 //! the registry, so that an algorithm gets this with its one line there.
 
-use doorway_core::{Fate, Problem, Property, RegisterKind, Size};
-use doorway_lab::{Entrant, Options, Progress, Report, check};
+use doorway_core::{Fate, Problem, Property, RegisterKind, Setting, Size};
+use doorway_lab::{Entrant, Options, Progress, Report, check, trace::Trace};
 
 fn options(properties: &[Property], registers: RegisterKind) -> Options {
     Options {
@@ -14,6 +14,11 @@ fn options(properties: &[Property], registers: RegisterKind) -> Options {
         workers: 2,
         relabel: None,
     }
+}
+
+/// The properties in a setting.
+fn within(setting: Setting, properties: &[Property]) -> Options {
+    Options { passages: setting.passages, ..options(properties, setting.registers) }
 }
 
 fn run(entrant: &Entrant, size: Size, mutant: Option<&'static str>, options: &Options) -> Report {
@@ -28,21 +33,31 @@ fn all_hold(report: &Report, what: &str) {
     }
 }
 
-/// The sizes at which claims are checked here: as large as a test can afford.
-fn sizes(entrant: &Entrant) -> Vec<Size> {
+/// Where claims are checked here: as far as a test can afford. `scripts/prove` goes further.
+fn settings(entrant: &Entrant) -> Vec<Setting> {
+    let least = entrant.claims.min_n;
     if entrant.claims.problem == Problem::KExclusion {
-        return vec![Size::slots(1, 1), Size::slots(2, 1), Size::slots(3, 2)];
+        let few = ["k-bakery-fife", "k-bakery-safe", "timestamp-bakery"].contains(&entrant.name);
+        let three = if few { Setting::slots(3, 2).passages(1) } else { Setting::slots(3, 2) };
+        let all = [Setting::slots(1, 1), Setting::slots(2, 1), three];
+        return all.into_iter().filter(|setting| setting.size.n >= least).collect();
     }
     let most = if entrant.name == "burns-lamport" { 4 } else { 3 };
-    (entrant.claims.min_n..=most).map(Size::mutex).collect()
+    (least..=most).map(|n| Setting::slots(n, 1)).collect()
+}
+
+/// All claims in a setting, with as many crashes as are tolerated.
+fn claims(entrant: &Entrant, setting: Setting) -> Options {
+    let crashes = (entrant.claims.crashes)(setting.size);
+    Options { crashes, ..within(setting, entrant.claims.properties) }
 }
 
 #[test]
 fn every_claim_holds() {
     for entrant in Entrant::all() {
-        for size in sizes(entrant) {
-            let report = run(entrant, size, None, &options(entrant.claims.properties, RegisterKind::Atomic));
-            all_hold(&report, &format!("{} {size:?}", entrant.name));
+        for setting in settings(entrant) {
+            let report = run(entrant, setting.size, None, &claims(entrant, setting));
+            all_hold(&report, &format!("{} {setting:?}", entrant.name));
         }
     }
 }
@@ -60,8 +75,8 @@ fn every_claim_holds_on_the_weakest_registers_claimed() {
 #[test]
 fn every_refuted_property_fails() {
     for entrant in Entrant::all() {
-        for &(property, size) in entrant.claims.refuted {
-            let report = run(entrant, size, None, &options(&[property], RegisterKind::Atomic));
+        for &(property, setting) in entrant.claims.refuted {
+            let report = run(entrant, setting.size, None, &within(setting, &[property]));
             assert_eq!(report.verdicts[0].holds, Some(false), "{} does not have {property}", entrant.name);
         }
     }
@@ -94,14 +109,15 @@ fn general_properties_agree_with_special_ones() {
 #[test]
 fn one_crash_too_many_starves_somebody() {
     for entrant in Entrant::all() {
-        let size = sizes(entrant).into_iter().find(|size| size.n >= 2).expect("there is one");
-        let crashes = (entrant.claims.crashes)(size) + 1;
-        let options = Options { crashes, ..options(&[Property::StarvationFreedom], RegisterKind::Atomic) };
-        let verdict = run(entrant, size, None, &options).verdicts.remove(0);
-        assert_eq!(verdict.holds, Some(false), "{} with {crashes} crashes", entrant.name);
-        let trace = verdict.trace.expect("a violation has a trace");
-        assert!(trace.crashed.len() <= crashes);
-        trace.replay().unwrap_or_else(|error| panic!("{}: {error}", entrant.name));
+        for setting in settings(entrant).into_iter().filter(|setting| setting.size.n >= 2) {
+            let crashes = (entrant.claims.crashes)(setting.size) + 1;
+            let options = Options { crashes, ..within(setting, &[Property::StarvationFreedom]) };
+            let verdict = run(entrant, setting.size, None, &options).verdicts.remove(0);
+            assert_eq!(verdict.holds, Some(false), "{} with {crashes} crashes", entrant.name);
+            let trace = verdict.trace.expect("a violation has a trace");
+            assert!(trace.crashed.len() <= crashes);
+            trace.replay().unwrap_or_else(|error| panic!("{}: {error}", entrant.name));
+        }
     }
 }
 
@@ -111,21 +127,30 @@ fn every_mutant_is_caught_or_harmless() {
         for mutant in entrant.claims.mutants {
             let what = format!("{} {}", entrant.name, mutant.name);
             match mutant.fate {
-                Fate::Breaks { property, size, registers } => {
-                    let report = run(entrant, size, Some(mutant.name), &options(&[property], registers));
+                Fate::Scripted { property, setting, script } => {
+                    let subject = entrant.build(setting.size, Some(mutant.name), false).expect("it fits");
+                    let trace = Trace::scripted(&*subject, setting.registers, property, script)
+                        .unwrap_or_else(|error| panic!("{what}: {error}"));
+                    let replayed = trace.replay().unwrap_or_else(|error| panic!("{what}: {error}"));
+                    assert!(property != Property::Fife || replayed.alone.is_some(), "{what}: nobody goes round alone");
+                    assert!(trace.crashed.len() <= (entrant.claims.crashes)(setting.size), "{what}");
+                }
+                Fate::Breaks { property, setting } => {
+                    let registers = setting.registers;
+                    let report = run(entrant, setting.size, Some(mutant.name), &within(setting, &[property]));
                     let verdict = &report.verdicts[0];
                     assert_eq!(verdict.holds, Some(false), "{what} is not caught: {property} {}", verdict.scope);
                     let trace = verdict.trace.as_ref().expect("a violation has a trace");
                     trace.replay().unwrap_or_else(|error| panic!("{what}: {error}"));
                     if registers != RegisterKind::Atomic {
-                        let report = run(entrant, size, Some(mutant.name), &options(&[property], RegisterKind::Atomic));
+                        let atomic = within(setting.on(RegisterKind::Atomic), &[property]);
+                        let report = run(entrant, setting.size, Some(mutant.name), &atomic);
                         assert_eq!(report.verdicts[0].holds, Some(true), "{what} needs no {registers} registers");
                     }
                 }
                 Fate::Harmless => {
-                    for size in sizes(entrant) {
-                        let properties = entrant.claims.properties;
-                        let report = run(entrant, size, Some(mutant.name), &options(properties, RegisterKind::Atomic));
+                    for setting in settings(entrant) {
+                        let report = run(entrant, setting.size, Some(mutant.name), &claims(entrant, setting));
                         all_hold(&report, &what);
                     }
                 }

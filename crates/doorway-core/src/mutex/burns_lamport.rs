@@ -8,7 +8,7 @@ use core::ops::ControlFlow::{Break, Continue};
 
 use crate::{
     Algorithm, Array, Claims, Exclusion, Fate, Homes, Layout, Mutant, Primitive, Problem, Property, RegisterKind,
-    Registers, Rmr, Size, Unfit,
+    Registers, Rmr, Setting, Size, Unfit,
 };
 
 /// The one-bit mutex of Burns and of Lamport.
@@ -32,7 +32,7 @@ impl Algorithm for BurnsLamport {
             Property::BoundedExit,
             Property::BoundedRegisters,
         ],
-        refuted: &[(Property::StarvationFreedom, Size::mutex(2))],
+        refuted: &[(Property::StarvationFreedom, Setting::slots(2, 1))],
         registers: RegisterKind::Safe,
         crashes: |_| 0,
         bound: Some(|_| 1),
@@ -130,7 +130,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "writes-twice",
         change: "the bit is written once more before line 10: on safe registers it then reads as anything",
-        fate: Fate::Breaks { property: Property::MutualExclusion, size: Size::mutex(2), registers: RegisterKind::Safe },
+        fate: Fate::breaks_in(Property::MutualExclusion, Setting::slots(2, 1).on(RegisterKind::Safe)),
     },
     Mutant {
         name: "without-line-10",

@@ -26,7 +26,7 @@ use alloc::format;
 
 use crate::{
     Algorithm, Array, Claims, Exclusion, Fate, Grid, Homes, Layout, Mutant, Primitive, Problem, Property, RegisterKind,
-    Registers, Rmr, Size, Unfit, Value, one_word, plain_local,
+    Registers, Rmr, Setting, Size, Unfit, Value, one_word, plain_local,
 };
 
 /// What the rival has told a waiting process.
@@ -78,7 +78,7 @@ impl Algorithm for YangAnderson {
             Property::BoundedExit,
             Property::BoundedRegisters,
         ],
-        refuted: &[(Property::Fcfs, Size::mutex(2))],
+        refuted: &[(Property::Fcfs, Setting::slots(2, 1))],
         registers: RegisterKind::Atomic,
         crashes: |_| 0,
         bound: Some(|size| size.n as u64),

@@ -111,6 +111,10 @@ fn round(graph: &Graph, lasso: &Lasso, start: u32) -> Vec<(u32, usize, u32)> {
     walk
 }
 
+/// How far above the others a ticket is that an overlapping read returns from nowhere, in one try after the other. A wide gap
+/// may have to be wider than the narrowest wide one, and large numbers are hard to read.
+const SPREADS: [u64; 4] = [0, 8, 64, 1024];
+
 /// Runs a trail with true values, uncut; the trace if it shows what it should.
 pub(crate) fn concretise<const W: usize>(
     searched: &Searched<'_, '_, W>,
@@ -118,6 +122,17 @@ pub(crate) fn concretise<const W: usize>(
     trail: &[(Key<W>, Step<W>)],
     property: Property,
     lasso: Option<(&Lasso, usize)>,
+) -> Option<Trace> {
+    SPREADS.into_iter().find_map(|spread| concretise_with(searched, subject, trail, property, lasso, spread))
+}
+
+fn concretise_with<const W: usize>(
+    searched: &Searched<'_, '_, W>,
+    subject: &dyn Subject,
+    trail: &[(Key<W>, Step<W>)],
+    property: Property,
+    lasso: Option<(&Lasso, usize)>,
+    spread: u64,
 ) -> Option<Trace> {
     let kind = searched.rules.kind;
     let mut trace = Trace::of(subject, kind);
@@ -127,7 +142,8 @@ pub(crate) fn concretise<const W: usize>(
     let mut last_violated = Vec::new();
     let mut turns = Vec::new();
     for (key, step) in trail {
-        let turn = turn(searched, &uncut.machine, key, step)?;
+        // The uncut run remembers tickets that the labels know nothing of.
+        let turn = turn(searched, &cut.machine, key, step, spread)?;
         turns.push(turn);
         cut.take(turn).ok()?;
         let (event, violated) = uncut.take(turn).ok()?;
@@ -241,6 +257,7 @@ fn turn<const W: usize>(
     machine: &Machine<'_>,
     key: &Key<W>,
     step: &Step<W>,
+    spread: u64,
 ) -> Option<Turn> {
     let space = searched.space.lock().ok()?;
     let local = searched.plan.locals[step.p].get(key);
@@ -252,14 +269,14 @@ fn turn<const W: usize>(
             let numbers = searched.plan.unpack(key);
             let registers = searched.plan.registers.len();
             let labels = space.labels(&numbers[..registers], &numbers[registers..]);
-            Some(true_ticket(&labels, &tickets(machine), position, searched.rules.gap)?.label())
+            Some(true_ticket(&labels, &tickets(machine), position, searched.rules.gap, spread)?.label())
         }
     };
     Some(Turn { process: step.p, choice: known.choice, garbage })
 }
 
 /// The ticket that stands to `tickets` as the position does to `labels`.
-fn true_ticket(labels: &[u32], tickets: &[Ticket], position: Position, gap: u32) -> Option<Ticket> {
+fn true_ticket(labels: &[u32], tickets: &[Ticket], position: Position, gap: u32, spread: u64) -> Option<Ticket> {
     if labels.len() != tickets.len() {
         return None;
     }
@@ -274,10 +291,18 @@ fn true_ticket(labels: &[u32], tickets: &[Ticket], position: Position, gap: u32)
         Some(&high) => {
             let down = u64::from(shifted(high) - position.label);
             let high_true = tickets[at].label();
-            let ticket = if down < u64::from(gap) { high_true.checked_sub(down)? } else { low_true + up };
+            let ticket = if down < u64::from(gap) {
+                high_true.checked_sub(down)?
+            } else if up < u64::from(gap) {
+                low_true + up
+            } else {
+                // Far from both.
+                low_true + up.max((high_true - low_true) / 2)
+            };
             (low_true < ticket && ticket < high_true).then(|| Ticket::from_label(ticket))
         }
-        None => Some(Ticket::from_label(low_true + up)),
+        None if up < u64::from(gap) => Some(Ticket::from_label(low_true + up)),
+        None => Some(Ticket::from_label(low_true + up + spread)),
     }
 }
 

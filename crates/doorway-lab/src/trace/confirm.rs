@@ -2,13 +2,18 @@
 //! mean that they violate anything.
 
 use doorway_core::Property;
+use rustc_hash::FxHashSet;
 
 use super::{Replayed, Run, Trace, TraceError, Turn};
-use crate::{machine::Event, subject::Region};
+use crate::{
+    machine::Event,
+    replay::Kind,
+    subject::{Choice, Region},
+};
 
 impl Trace {
     /// Checks what the trace claims against its own replay. `run` stands at the end of `turns`.
-    pub(super) fn confirm(&self, run: &mut Run<'_>, turns: &[Turn], replayed: &Replayed) -> Result<(), TraceError> {
+    pub(super) fn confirm(&self, run: &mut Run<'_>, turns: &[Turn], replayed: &mut Replayed) -> Result<(), TraceError> {
         let Some(name) = &self.property else { return Ok(()) };
         let property: Property =
             name.parse().map_err(|()| TraceError::Unknown(format!("the property {name:?}"), "lab list"))?;
@@ -17,14 +22,40 @@ impl Trace {
             (Property::DeadlockFreedom | Property::StarvationFreedom | Property::BoundedExit, Some(from)) => {
                 self.goes_round(run, turns, &replayed.events, from, property)
             }
-            // That somebody is not enabled is a statement about every way to go on, which one run cannot show.
-            (Property::Fife, None) => true,
+            // That somebody is not enabled is a statement about every way to go on. One run can show it if that one goes
+            // round alone; else it can only show the overtaking.
+            (Property::Fife, None) => {
+                replayed.alone = run.overtaken().into_iter().find(|&p| self.goes_round_alone(turns, p));
+                !run.overtaken().is_empty()
+            }
             (_, None) => {
                 self.steps.len().checked_sub(1).is_some_and(|last| replayed.violations.contains(&(last, property)))
             }
             _ => false,
         };
         if shown { Ok(()) } else { Err(TraceError::NotShown(property)) }
+    }
+
+    /// Whether `p`, if only it moves after these turns, comes back to where it was without entering.
+    fn goes_round_alone(&self, turns: &[Turn], p: usize) -> bool {
+        let (Ok(subject), Ok(registers)) = (self.subject(), self.registers.parse()) else { return false };
+        let Ok(mut run) = Run::new(&*subject, registers, true) else { return false };
+        if turns.iter().any(|turn| run.take(*turn).is_err()) {
+            return false;
+        }
+        let mut seen = FxHashSet::default();
+        let turn = Turn { process: p, choice: Choice::Go, garbage: None };
+        while run.machine.region(p).is_entry() {
+            // Nobody else moves, and a process that has written something has not come back.
+            let kept = run.machine.moves(p).iter().all(|step| step.access.kind == Kind::Read);
+            if kept && !seen.insert(run.machine.local(p).clone()) {
+                return true;
+            }
+            if run.take(turn).is_err() {
+                return false;
+            }
+        }
+        false
     }
 
     /// Whether the steps from `from` on can be taken again, are fair, and keep somebody from where it wants to go.

@@ -1,0 +1,49 @@
+//! Traces from schedules that are written down.
+
+use doorway_core::{Property, RegisterKind};
+
+use super::{Run, Trace, TraceStep, Turn};
+use crate::{
+    schedule::{Scheduler, Script, View},
+    simulate::SimulateError,
+    subject::{Choice, Region, Subject},
+};
+
+impl Trace {
+    /// Runs a script and writes down what happens, as something that shows the violation of `property`: whether it does is
+    /// for [`replay`](Self::replay) to say. What follows `again` is repeated for ever, and who does not move there and is
+    /// not in its remainder has crashed.
+    ///
+    /// # Errors
+    /// When the text is not a script, or cannot be followed.
+    pub fn scripted(
+        subject: &dyn Subject,
+        registers: RegisterKind,
+        property: Property,
+        text: &str,
+    ) -> Result<Self, SimulateError> {
+        let n = subject.size().n;
+        let mut script = Script::parse(text, n)?;
+        let mut run = Run::new(subject, registers, false).map_err(SimulateError::Fault)?;
+        let mut trace = Self::of(subject, registers);
+        let (able, mut regions) = ((0..n).collect::<Vec<_>>(), vec![Region::Remainder; n]);
+        let mut last = None;
+        while let Some(process) = script.next(&View { able: &able, last: last.as_ref(), regions: &regions })? {
+            if script.begins_loop() {
+                trace.loop_from = Some(trace.steps.len());
+            }
+            let turn = Turn { process, choice: Choice::Go, garbage: script.reads() };
+            let (event, _) = run.take(turn).map_err(SimulateError::Fault)?;
+            trace.steps.push(TraceStep::new(&event, turn));
+            regions[process] = event.to;
+            last = Some(event);
+        }
+        if let Some(from) = trace.loop_from {
+            let moves = |p: usize| trace.steps[from..].iter().any(|step| step.process == p);
+            trace.crashed = (0..n).filter(|&p| !moves(p) && regions[p] != Region::Remainder).collect();
+        }
+        trace.property = Some(property.name().into());
+        trace.shows = "what the script is about".into();
+        Ok(trace)
+    }
+}
