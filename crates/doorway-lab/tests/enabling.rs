@@ -153,6 +153,20 @@ fn with_passages_bounded_who_is_done_is_not_enabled() {
     }
 }
 
+/// Where the graph of relabelled states may have runs that no true tickets make, that nobody is overtaken on it decides
+/// nothing; with passages bounded tickets are what they are.
+#[test]
+fn what_depends_on_unknown_widths_is_not_decided() {
+    for property in [FifoEnabling, KDeadlockAvoidance] {
+        let subject = slots(Slots::Scribbles, 2, 1);
+        let verdict = decide(&*subject, property, None);
+        assert_eq!(verdict.holds, None, "{property}: {}", verdict.scope);
+        assert!(verdict.scope.contains("bound the passages"), "{}", verdict.scope);
+        let verdict = decide(&*subject, property, Some(3));
+        assert_eq!(verdict.holds, Some(true), "{property}: {}", verdict.scope);
+    }
+}
+
 /// Reads and writes are not transactions, and the definitions know no doorway: with its first write a process of the bakery
 /// is in T, where it waits for whoever may come, be ahead of it and stop. So others overtake it while it is in its doorway;
 /// and who stops in the doorway stops everybody. With any number of passages tickets fall inside gaps of unknown width, so

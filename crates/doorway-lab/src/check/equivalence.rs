@@ -51,6 +51,8 @@ pub struct Comparison {
     pub max_register: Option<u64>,
     /// Whether they are equivalent; `None` if the search could not decide.
     pub holds: Option<bool>,
+    /// It could not, because it depends on the width of a gap between tickets; with passages bounded it will.
+    pub needs_bound: bool,
     /// How far that was explored, in words.
     pub scope: String,
     /// A shortest schedule on which they differ.
@@ -92,6 +94,17 @@ pub enum Incomparable {
 }
 
 /// Decides whether two systems are equivalent, on atomic registers, with so many passages per process or any number.
+///
+/// ```
+/// use doorway_core::Size;
+/// use doorway_lab::{Entrant, Progress, equivalent};
+///
+/// let build = |name| Entrant::named(name).unwrap().build(Size::mutex(2), None, false).unwrap();
+/// let (one, other) = (build("bakery"), build("burns-lamport"));
+/// let compared = equivalent(&*one, &*other, Some(2), 10_000, &Progress::default()).unwrap();
+/// assert_eq!(compared.holds, Some(false));
+/// assert_eq!(compared.difference.unwrap().steps.len(), 2);
+/// ```
 ///
 /// # Errors
 /// When they cannot be compared.
@@ -135,7 +148,7 @@ pub fn equivalent(
     }
     let undecided = |why: &str| format!("not decided, {why}: {reach}");
     let scope = match end {
-        End::Exhausted => format!("every schedule, each to the end of its states: {reach}"),
+        End::Exhausted => format!("every schedule: {reach}"),
         End::Difference(..) => match &difference {
             Some(difference) => format!("a schedule of {} steps, replayed: {reach}", difference.steps.len()),
             None => undecided("the relabelled schedule has no true run"),
@@ -159,6 +172,7 @@ pub fn equivalent(
         shared_values: shared.len(),
         max_register: if sides[0].relabel { None } else { values.map(|value| value.magnitude()).max() },
         holds,
+        needs_bound: matches!(end, End::Guess(_)),
         scope,
         difference,
         elapsed: started.elapsed(),

@@ -46,7 +46,7 @@ impl Trace {
                     'E' => 'C',
                     _ => continue,
                 };
-                *behind |= at.iter().any(|&region| region == begins);
+                *behind |= at.contains(&begins);
             }
         }
         behind.contains(&true)

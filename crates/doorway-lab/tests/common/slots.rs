@@ -30,6 +30,9 @@ pub(crate) enum Slots {
     LeavesSlowly,
     /// A queue from which they leave in two steps, of which the first frees the slot.
     LeavesAtOnce,
+    /// The same, and two tickets that nobody needs, of which one grows and the other is 0 and 1 in turn: inside a gap of
+    /// which it is not known how wide it is.
+    Scribbles,
 }
 
 const KINDS: &[Slots] = &[
@@ -42,6 +45,7 @@ const KINDS: &[Slots] = &[
     Slots::LeavesByQueue,
     Slots::LeavesSlowly,
     Slots::LeavesAtOnce,
+    Slots::Scribbles,
 ];
 
 /// Slots of this kind: `k` of them, for `n` processes.
@@ -237,6 +241,14 @@ impl<M: Transactions> Exclusion<M> for Kit {
             Slots::LeavesAtOnce => {
                 m.transact(self.room, |room| (room.without(p), ()))?;
                 m.transact(self.room, |room| (room, ()))
+            }
+            Slots::Scribbles => {
+                m.transact(self.room, |room| (room.without(p), ()))?;
+                m.transact(self.counters, |now| (Counters { issue: now.issue.succ(), ..now }, ()))?;
+                m.transact(self.counters, |now| {
+                    let valid = if now.valid == Ticket::ZERO { Ticket::ZERO.succ() } else { Ticket::ZERO };
+                    (Counters { valid, ..now }, ())
+                })
             }
         }
     }
