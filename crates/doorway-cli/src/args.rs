@@ -40,8 +40,19 @@ Exit code:
   2  usage error
   3  nothing is violated, but the search is incomplete
 
+Properties:
+  exclusion  mutual-exclusion, k-exclusion
+  progress   deadlock-freedom, starvation-freedom, bounded-exit, k-deadlock-avoidance
+  order      fcfs, k-fcfs, fife, fifo-enabling
+  space      bounded-registers
+
+With --equivalent-to, both algorithms are run side by side: after every schedule, is everybody in the
+same region (remainder, trying, critical, exit) in both? Nothing else is decided then.
+
 Examples:
   doorway lab check bakery -n 3
+  doorway lab check bakery --property fifo-enabling
+  doorway lab check bakery --equivalent-to burns-lamport
   doorway lab check burns-lamport -n 3 --property starvation-freedom --trace starved.json
   doorway lab check black-white-bakery --mutant as-printed";
 
@@ -108,6 +119,9 @@ pub(crate) struct Check {
     /// Decide this property; may be repeated; default: all that the algorithm claims
     #[arg(long, value_name = "NAME")]
     pub(crate) property: Vec<String>,
+    /// Decide instead whether the algorithm is equivalent to this one
+    #[arg(long, value_name = "ALG", conflicts_with_all = ["property", "trace", "crashes", "abandon"])]
+    pub(crate) equivalent_to: Option<String>,
     /// Stop after this many states
     #[arg(long, value_name = "M", default_value_t = 50_000_000)]
     pub(crate) max_states: u64,

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf, process::ExitCode};
 
-use doorway_lab::{Fault, trace::TraceError};
+use doorway_lab::{Fault, Incomparable, trace::TraceError};
 
 use crate::output;
 
@@ -36,6 +36,9 @@ pub(crate) enum Failure {
     /// The algorithm cannot be run in the lab.
     #[error("this cannot be explored: {0}")]
     Fault(Fault),
+    /// Two algorithms cannot be run side by side.
+    #[error("these cannot be compared: {0}")]
+    Incomparable(Incomparable),
 }
 
 /// Reports a command line that could not be understood, in one line; or prints the help that was asked for.

@@ -97,7 +97,7 @@ pub enum Property {
     Fife,
     /// Nobody becomes enabled to enter, having come later, while another is still waiting and not enabled; nor to leave.
     FifoEnabling,
-    /// While fewer than k are enabled to enter or inside, nobody who waits is kept waiting by all standing still.
+    /// Nobody is kept waiting by all standing still: to enter, while fewer than k are enabled to or inside; or to leave.
     KDeadlockAvoidance,
     /// No register holds a number above the stated bound.
     BoundedRegisters,

@@ -121,6 +121,7 @@ mod tests {
             to: Region::Waiting,
             abandons: false,
             idle: false,
+            changed: false,
         }
     }
 

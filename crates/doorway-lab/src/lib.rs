@@ -23,7 +23,7 @@ pub mod simulate;
 mod subject;
 pub mod trace;
 
-pub use check::{Options, Progress, Report, Verdict, check};
+pub use check::{Comparison, Difference, Incomparable, Joint, Options, Progress, Report, Verdict, check, equivalent};
 pub use fault::Fault;
 pub use random::Random;
 pub use replay::{Access, Kind, Replay, Stop};

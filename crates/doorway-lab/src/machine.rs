@@ -34,6 +34,8 @@ pub struct Event {
     pub abandons: bool,
     /// A wait that did not succeed: nothing has changed.
     pub idle: bool,
+    /// The register holds something else than before.
+    pub changed: bool,
 }
 
 /// Half a write.
@@ -169,6 +171,8 @@ impl<'s> Machine<'s> {
             to,
             abandons: choice == Choice::Abandon,
             idle: false,
+            // From here on a read may return anything.
+            changed: true,
         })
     }
 
@@ -192,7 +196,9 @@ impl<'s> Machine<'s> {
         } else {
             String::new()
         };
+        let mut changed = false;
         if let (Some(r), Some(new)) = (register, stepped.effect) {
+            changed = half.is_some() || !new.same(&*self.values[r]);
             self.values[r] = new;
         }
         if !idle {
@@ -210,6 +216,7 @@ impl<'s> Machine<'s> {
             to: self.locals[p].region(),
             abandons: step.choice == Choice::Abandon,
             idle,
+            changed,
         })
     }
 

@@ -12,7 +12,7 @@ use crate::{
     monitor::Monitor,
     random::Random,
     schedule::{Pct, RoundRobin, SECTION_4, ScheduleError, Scheduler, Script, Uniform, View, section_4},
-    subject::{Choice, Region, Subject},
+    subject::{Choice, LocalState, Region, Subject},
 };
 
 /// How to run.
@@ -101,8 +101,7 @@ pub fn simulate(
     let mut left = vec![how.passages; size.n];
     let mut regions = vec![Region::Remainder; size.n];
     let mut able: Vec<usize> = if how.passages == 0 { Vec::new() } else { (0..size.n).collect() };
-    let mut waits = vec![false; size.n];
-    let mut waiting = 0;
+    let mut standstill = Standstill::new(size.n);
     let mut last: Option<Event> = None;
     let mut outcome = Outcome {
         steps: 0,
@@ -119,6 +118,7 @@ pub fn simulate(
             outcome.cut_off = true;
             break;
         }
+        let chosen = machine.moves(p).len() > 1;
         let choice = choose(&machine, p, &mut choices);
         let event = machine.step(p, choice, None).map_err(SimulateError::Fault)?;
         outcome.steps += 1;
@@ -143,20 +143,87 @@ pub fn simulate(
         if changed {
             able.retain(|q| !(outcome.crashed.contains(q) || regions[*q] == Region::Remainder && left[*q] == 0));
         }
-        // Everybody who could move has looked at something that has not changed since: nobody ever will.
-        if event.idle {
-            waiting += usize::from(!std::mem::replace(&mut waits[p], true));
-        } else if event.kind != crate::replay::Kind::Read || waits[p] {
-            waits.fill(false);
-            waiting = 0;
-        }
-        if waiting > 0 && able.iter().all(|&q| waits[q]) {
+        standstill.observe(&event, chosen, &machine);
+        if standstill.is_complete(&able) {
             outcome.stuck = true;
             break;
         }
         last = Some(event);
     }
     Ok(outcome)
+}
+
+/// Notices that everybody who is left waits for something that will not come.
+///
+/// A process that had no choice, has stayed in its region, and is in a local state that it was in before, with no register
+/// changed since, will go on like that for as long as no register changes. If that is so of everybody, none ever will. Waits
+/// look at one register or at many, so local states are compared where a round of a wait begins; those kept for it get
+/// older by powers of two (Brent 1980), as a wait may come back to a state only after some rounds that carry others.
+struct Standstill {
+    /// Counts the changes: what was noted before the last one is void.
+    changes: u64,
+    noted: Vec<Noted>,
+    /// How many processes have come back, of those who may have crashed since, too.
+    back: usize,
+}
+
+#[derive(Clone, Default)]
+struct Noted {
+    /// When this was noted.
+    changes: u64,
+    /// The process has come back to a state.
+    back: bool,
+    /// A state that it was in, how many rounds ago, and after how many a newer one is kept.
+    kept: Option<(LocalState, u32, u32)>,
+}
+
+impl Standstill {
+    fn new(n: usize) -> Self {
+        Self { changes: 1, noted: vec![Noted::default(); n], back: 0 }
+    }
+
+    /// Notes a step, and whether it was one of several that the process could have taken.
+    fn observe(&mut self, event: &Event, chosen: bool, machine: &Machine<'_>) {
+        let p = event.process;
+        if event.changed || chosen || event.from != event.to {
+            self.changes += 1;
+            self.back = 0;
+        }
+        let noted = &mut self.noted[p];
+        if noted.changes != self.changes {
+            *noted = Noted { changes: self.changes, ..Noted::default() };
+        }
+        if noted.back {
+            return;
+        }
+        let is_back = event.idle && !chosen || {
+            let begins_round = matches!(machine.moves(p), [only] if only.access.waits);
+            begins_round && noted.has_come_back(machine.local(p))
+        };
+        if is_back {
+            noted.back = true;
+            self.back += 1;
+        }
+    }
+
+    /// Whether all of these have come back.
+    fn is_complete(&self, able: &[usize]) -> bool {
+        let is_back = |p: usize| self.noted[p].back && self.noted[p].changes == self.changes;
+        !able.is_empty() && self.back >= able.len() && able.iter().all(|&p| is_back(p))
+    }
+}
+
+impl Noted {
+    /// Whether this state is the one that was kept; keeps it if the other is too old.
+    fn has_come_back(&mut self, local: &LocalState) -> bool {
+        match &mut self.kept {
+            Some((kept, ..)) if kept == local => return true,
+            Some((_, age, patience)) if *age < *patience => *age += 1,
+            Some((kept, age, patience)) => (*kept, *age, *patience) = (local.clone(), 0, patience.saturating_mul(2)),
+            None => self.kept = Some((local.clone(), 0, 1)),
+        }
+        false
+    }
 }
 
 /// What a process chooses: the only thing it can, or one at random. A wait is given up once in a while.

@@ -42,6 +42,16 @@ impl Region {
     pub fn is_entry(self) -> bool {
         matches!(self, Self::Doorway | Self::Waiting)
     }
+
+    /// The region in the sense of paper 003, section 3.1: remainder, trying, critical or exit.
+    pub fn letter(self) -> char {
+        match self {
+            Self::Remainder => 'R',
+            Self::Doorway | Self::Waiting => 'T',
+            Self::Critical => 'C',
+            Self::Exit => 'E',
+        }
+    }
 }
 
 /// All that a process is: its section, what it holds from before, and what it has been answered since.

@@ -1,5 +1,6 @@
 //! The conditions on which the replay engine is sound, one by one.
 
+#[allow(dead_code, reason = "not every test needs every toy")]
 mod common;
 
 use common::{Toy, toy};

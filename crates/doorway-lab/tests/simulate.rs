@@ -1,5 +1,9 @@
 //! The simulator: reproducible, fair where it says so, and counting as the papers count.
 
+#[allow(dead_code, reason = "not every test needs every toy")]
+mod common;
+
+use common::{Toy, toy};
 use doorway_core::{Problem, Size};
 use doorway_lab::{
     Entrant, Subject,
@@ -92,6 +96,38 @@ fn a_crash_stops_the_bakery() {
     assert_eq!(outcome.crashed.len(), 1);
     assert!(outcome.stuck, "the others wait for ever");
     assert!(outcome.meter.cc.passages < 200);
+}
+
+/// Where a wait looks at several registers, not one of the looks is a failed wait by itself: the Black-White Bakery's line
+/// 14, and a scan of everybody's flags that counts its first rounds.
+#[test]
+fn a_wait_on_several_registers_is_seen_to_be_for_ever() {
+    for subject in [subject("black-white-bakery", 3), subject("bakery", 3), toy(Toy::Scan, 3)] {
+        for scheduler in ["round-robin", "random", "pct"] {
+            let stuck = |seed| {
+                let how = Simulation { crashes: 1, max_steps: 20_000, ..passages(30, seed) };
+                let outcome = run(&*subject, scheduler, &how);
+                let what = format!("{} {scheduler} {seed}", subject.name());
+                assert_eq!(outcome.crashed.len(), 1, "{what}");
+                assert!(!outcome.cut_off, "{what}: the others wait, and nobody notices");
+                // Who is not stuck goes on to the end.
+                assert_eq!(outcome.stuck, outcome.meter.cc.passages < 60, "{what}");
+                outcome.stuck
+            };
+            assert!((0..20).filter(|seed| stuck(*seed)).count() > 0, "{} {scheduler}", subject.name());
+        }
+    }
+}
+
+/// Who can give up its wait does so in the end, so nobody waits for ever.
+#[test]
+fn who_gives_up_is_not_stuck() {
+    let bakery = Entrant::named("bakery").expect("there is a bakery");
+    let subject = bakery.build(Size::mutex(3), None, true).expect("it fits");
+    for seed in 0..20 {
+        let outcome = run(&*subject, "random", &Simulation { crashes: 1, ..passages(20, seed) });
+        assert!(!outcome.stuck && !outcome.cut_off, "{seed}");
+    }
 }
 
 #[test]

@@ -16,6 +16,9 @@ use crate::{
 
 /// Runs the command.
 pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
+    if let Some(other) = &args.equivalent_to {
+        return super::equivalent::run(args, other);
+    }
     let (entrant, subject) = super::instance(&args.instance)?;
     let options = options(args, entrant, &*subject)?;
     let progress = Progress::default();
@@ -56,22 +59,8 @@ fn options(args: &Check, entrant: &Entrant, subject: &dyn Subject) -> Result<Opt
         [] => entrant.claims.properties.to_vec(),
         names => names.iter().map(|name| property(name, subject)).collect::<Result<_, _>>()?,
     };
-    let passages = match args.passages.as_deref() {
-        // Tickets are relabelled and everything else is bounded: runs without end are finite for all there are.
-        None | Some("unbounded") => None,
-        Some(text) => match text.parse() {
-            Ok(0) | Err(_) => {
-                return Err(Failure::Usage(format!("--passages {text}: give a number from 1, or `unbounded`")));
-            }
-            Ok(passages) => Some(passages),
-        },
-    };
-    let n = subject.size().n;
-    if n > MAX_N {
-        return Err(Failure::Usage(format!(
-            "-n {n}: the checker explores at most {MAX_N} processes; try lab simulate"
-        )));
-    }
+    let passages = passages(args)?;
+    let n = processes(subject)?;
     if args.crashes >= n {
         return Err(Failure::Usage(format!("--crashes {} with -n {n}: somebody has to be left", args.crashes)));
     }
@@ -88,6 +77,29 @@ fn options(args: &Check, entrant: &Entrant, subject: &dyn Subject) -> Result<Opt
         workers,
         relabel: None,
     })
+}
+
+/// Passages per process; `None` for any number, which is what is explored unless told otherwise. Tickets are relabelled
+/// and everything else is bounded: runs without end are finite for all there are.
+pub(super) fn passages(args: &Check) -> Result<Option<u32>, Failure> {
+    match args.passages.as_deref() {
+        None | Some("unbounded") => Ok(None),
+        Some(text) => match text.parse() {
+            Ok(0) | Err(_) => Err(Failure::Usage(format!("--passages {text}: give a number from 1, or `unbounded`"))),
+            Ok(passages) => Ok(Some(passages)),
+        },
+    }
+}
+
+/// How many processes there are, if they are not too many.
+pub(super) fn processes(subject: &dyn Subject) -> Result<usize, Failure> {
+    let n = subject.size().n;
+    if n > MAX_N {
+        return Err(Failure::Usage(format!(
+            "-n {n}: the checker explores at most {MAX_N} processes; try lab simulate"
+        )));
+    }
+    Ok(n)
 }
 
 /// Sets of processes are kept in the bits of a word.

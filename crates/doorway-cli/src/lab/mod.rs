@@ -1,6 +1,7 @@
 //! `doorway lab`: the laboratory.
 
 mod check;
+mod equivalent;
 mod list;
 mod replay;
 mod simulate;

@@ -134,6 +134,27 @@ fn both_names_of_a_property_are_decided_alike() {
     }
 }
 
+/// Who is in the bakery's doorway waits already, as paper 003 sees it, and keeps others waiting.
+#[test]
+fn the_bakery_enables_nobody_in_order() {
+    for (name, steps, loop_from, words) in [
+        ("fifo-enabling", 6, Value::Null, "process 0 overtakes process 1"),
+        ("k-deadlock-avoidance", 6, value!(5), "processes 0, 1 wait to enter, and only 0 of k = 1 are enabled"),
+    ] {
+        let args = ["lab", "check", "bakery", "--property", name];
+        let report = json(1, &[&args[..], &["--json"]].concat());
+        let verdict = verdict(&report, name);
+        assert_eq!((&verdict["holds"], &verdict["steps"]), (&value!(false), &value!(steps)), "{verdict}");
+        assert_eq!(verdict["loop_from"], loop_from);
+        let text = prints(1, &args);
+        assert!(text.contains(&format!("{name} is violated: ")) && text.contains(words), "{text}");
+        // With passages bounded, it is another system that is spoken of.
+        let bounded = json(1, &[&args[..], &["--passages", "1", "--json"]].concat());
+        let scope = self::verdict(&bounded, name)["scope"].to_string();
+        assert!(scope.contains("1 passage per process") && scope.contains("nothing of runs with more"), "{scope}");
+    }
+}
+
 #[test]
 fn the_instance_is_printed_once() {
     for passages in ["1", "2", "unbounded"] {

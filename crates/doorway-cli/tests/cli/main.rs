@@ -3,6 +3,7 @@
 #![allow(missing_docs, unreachable_pub)]
 
 mod check;
+mod equivalent;
 mod list;
 mod replay;
 mod simulate;

@@ -68,7 +68,10 @@ fn starvation() -> Trace {
 
 #[test]
 fn a_trace_replays_and_prints_the_same_steps() {
-    let traces: [&[&str]; 7] = [
+    let traces: [&[&str]; 10] = [
+        &["bakery", "-n", "2", "--property", "fifo-enabling"],
+        &["bakery", "-n", "3", "--property", "k-deadlock-avoidance"],
+        &["burns-lamport", "-n", "3", "--passages", "2", "--property", "fifo-enabling"],
         &["black-white-bakery", "-n", "2", "--mutant", "as-printed"],
         &["burns-lamport", "-n", "3", "--property", "starvation-freedom"],
         &["yang-anderson", "-n", "3", "--property", "fcfs"],
@@ -199,6 +202,27 @@ fn traces_that_show_nothing_are_noticed() {
     let trace = starvation();
     for change in changes {
         assert!(trace.damaged(change).contains("does not show"));
+    }
+    let overtaking = Trace::of(&["bakery", "-n", "2", "--property", "fifo-enabling"]);
+    let changes: [fn(&mut Value); 4] = [
+        |trace| trace["steps"] = json!([]),
+        |trace| trace["loop_from"] = json!(0),
+        |trace| trace["property"] = json!("k-deadlock-avoidance"),
+        |trace| trace["property"] = json!("fcfs"),
+    ];
+    for change in changes {
+        assert!(overtaking.damaged(change).contains("does not show"));
+    }
+    let standstill = Trace::of(&["bakery", "-n", "2", "--property", "k-deadlock-avoidance"]);
+    let changes: [fn(&mut Value); 5] = [
+        |trace| trace["steps"] = json!([]),
+        |trace| trace["loop_from"] = Value::Null,
+        |trace| trace["loop_from"] = json!(0),
+        |trace| trace["loop_from"] = json!(6),
+        |trace| drop(trace["steps"].as_array_mut().expect("steps").pop()),
+    ];
+    for change in changes {
+        assert!(standstill.damaged(change).contains("does not show"));
     }
     // Without the crash, it is only that the other one does not move.
     let trace = Trace::of(&["bakery", "-n", "2", "--crashes", "1", "--property", "deadlock-freedom"]);

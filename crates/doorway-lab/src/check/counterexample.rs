@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     machine::Machine,
-    subject::{Region, Subject},
+    subject::Subject,
     trace::{Run, Trace, TraceStep, Turn},
 };
 
@@ -48,13 +48,25 @@ pub(crate) fn going_round<const W: usize>(
     numbers: &Numbers,
     lasso: &Lasso,
 ) -> (Vec<(Key<W>, Step<W>)>, usize) {
-    let depth = |state: u32| numbers.depth(state);
+    // States are numbered by how many steps they are away from the start.
+    let start = lasso.members.iter().copied().min().expect("a component has a member");
+    (following(searched, numbers, start, &round(graph, lasso, start)), numbers.depth(start))
+}
+
+/// A walk on the graph: who steps, from where to where.
+pub(crate) type Walk = Vec<(u32, usize, u32)>;
+
+/// A shortest run to `start`, and the walk from there.
+pub(crate) fn following<const W: usize>(
+    searched: &Searched<'_, '_, W>,
+    numbers: &Numbers,
+    start: u32,
+    walk: &[(u32, usize, u32)],
+) -> Vec<(Key<W>, Step<W>)> {
     let key = |state: u32| searched.store.key(numbers, state);
-    let start = lasso.members.iter().copied().min_by_key(|&s| (depth(s), s)).expect("a component has a member");
-    let mut trail = searched.trail(key(start), depth(start));
-    let stem = trail.len();
+    let mut trail = searched.trail(key(start), numbers.depth(start));
     let mut expander = Expander::new(searched.space, searched.plan, searched.rules);
-    for (from, p, to) in round(graph, lasso, start) {
+    for &(from, p, to) in walk {
         let (from, to) = (key(from), key(to));
         let mut chosen = None;
         let expanded = expander.expand(&from, |step: Step<W>| {
@@ -65,13 +77,13 @@ pub(crate) fn going_round<const W: usize>(
         expanded.expect("everything has been learned");
         trail.push((from, chosen.expect("the graph has this step")));
     }
-    (trail, stem)
+    trail
 }
 
 /// A walk among the members of a lasso, from `start` back to it, with a step of every mover.
-fn round(graph: &Graph, lasso: &Lasso, start: u32) -> Vec<(u32, usize, u32)> {
+pub(crate) fn round(graph: &Graph, lasso: &Lasso, start: u32) -> Walk {
     let members: rustc_hash::FxHashSet<u32> = lasso.members.iter().copied().collect();
-    let mut walk: Vec<(u32, usize, u32)> = Vec::new();
+    let mut walk = Walk::new();
     let mut at = start;
     let mut missing = lasso.movers;
     while missing != 0 || at != start {
@@ -157,6 +169,7 @@ fn concretise_with<const W: usize>(
             let shown = match property {
                 // Enabledness is a statement about all continuations: the graph is its only witness.
                 Property::Fife => last.overtaken != 0,
+                Property::FifoEnabling => true,
                 _ => last_violated.contains(&property),
             };
             trace.shows = safety_words(property, searched.rules.k, last.p, last.overtaken);
@@ -166,7 +179,7 @@ fn concretise_with<const W: usize>(
             trace.loop_from = Some(stem);
             trace.crashed = (0..subject.size().n).filter(|p| lasso.crashed >> p & 1 == 1).collect();
             trace.shows = progress_words(property, lasso.victim, &trace.crashed);
-            let repeats = repeats_for_ever(&mut cut, &turns[stem..], property, lasso, searched.rules.gap)?;
+            let repeats = repeats_for_ever(&mut cut, &turns[stem..], lasso, searched.rules.gap)?;
             repeats.then_some(trace)
         }
     }
@@ -174,7 +187,7 @@ fn concretise_with<const W: usize>(
 
 /// Whether the loop can be run again and again: its state comes back, with every gap between tickets the same or so wide that
 /// one round cannot use it up. It is run until that is so.
-fn repeats_for_ever(run: &mut Run<'_>, turns: &[Turn], property: Property, lasso: &Lasso, gap: u32) -> Option<bool> {
+fn repeats_for_ever(run: &mut Run<'_>, turns: &[Turn], lasso: &Lasso, gap: u32) -> Option<bool> {
     // A step brings in one ticket at most, less than `gap` above another. What an overlapping read returned is a true value
     // in the trace and does not move with the tickets: then they have to be the same.
     let round = u64::from(gap) + turns.len() as u64 * u64::from(gap - 1);
@@ -183,12 +196,7 @@ fn repeats_for_ever(run: &mut Run<'_>, turns: &[Turn], property: Property, lasso
     for _ in 0..=round {
         for turn in turns {
             let (event, _) = run.take(*turn).ok()?;
-            let entered = event.to == Region::Critical && event.from != Region::Critical;
-            let spoils = match property {
-                Property::DeadlockFreedom => entered,
-                _ => entered && event.process == lasso.victim,
-            };
-            if spoils {
+            if lasso.steps.forbid(&event) {
                 return Some(false);
             }
         }

@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 
 use super::{
-    expand::{Expander, Interrupt, Rules, Step},
+    expand::{Expander, Interrupt, Rules, Step, event},
     pack::{Key, Plan},
     space::Space,
     store::{Numbers, Store},
@@ -25,6 +25,8 @@ pub(crate) struct Graph {
     /// Four bits per process.
     regions: Vec<u64>,
     pub(crate) n: usize,
+    /// Every run in it is a true one. Where a new ticket has fallen inside a gap of unknown width, it may not be.
+    pub(crate) exact: bool,
 }
 
 #[derive(Default)]
@@ -32,6 +34,7 @@ struct Part {
     counts: Vec<u32>,
     edges: Vec<u32>,
     regions: Vec<u64>,
+    guesses: bool,
 }
 
 impl Graph {
@@ -58,6 +61,7 @@ impl Graph {
                 expander.expand(key, |step: Step<W>| {
                     let target = store.number(numbers, &step.key).expect("the search is exhausted");
                     part.edges.push((step.p as u32) << TARGET_BITS | target);
+                    part.guesses |= step.events & event::GUESSES != 0;
                 })?;
                 part.counts.push((part.edges.len() - before) as u32);
                 let regions = (0..n).fold(0, |set, p| set | (expander.region(key, p) as u64) << (4 * p));
@@ -73,7 +77,9 @@ impl Graph {
                 .map(|handle| handle.join().expect("a worker does not panic").expect("everything has been learned"))
                 .collect()
         });
-        let mut graph = Self { offsets: Vec::with_capacity(total + 1), edges: Vec::new(), regions: Vec::new(), n };
+        let exact = parts.iter().all(|part| !part.guesses);
+        let mut graph =
+            Self { offsets: Vec::with_capacity(total + 1), edges: Vec::new(), regions: Vec::new(), n, exact };
         graph.offsets.push(0);
         for part in parts {
             let mut end = graph.edges.len() as u64;

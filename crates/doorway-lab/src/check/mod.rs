@@ -4,14 +4,19 @@
 //!   shortest.
 //! - *Progress* (deadlock, starvation, bounded exit) and enabledness are decided on the graph of all states, under weak
 //!   fairness, with up to as many crashes as asked for.
-//! - *Order* (FCFS, k-FCFS, FIFE) is decided by a second search that remembers who was before whom.
+//! - *Order* (FCFS, k-FCFS, FIFE) is decided by a second search that remembers who was before whom; FIFO enabling and the
+//!   avoidance of k-deadlock, which only ask who is enabled where, on the graph.
+//! - *Equivalence* of two systems is decided by a search of its own over their product.
 //!
 //! Nothing is reported wider than what was explored: see [`Verdict::scope`].
 
 mod counterexample;
+mod enabling;
+mod equivalence;
 mod expand;
 mod explore;
 mod graph;
+mod overtaking;
 mod pack;
 mod progress;
 mod relabel;
@@ -30,7 +35,6 @@ use std::{
 
 use doorway_core::{Property, RegisterKind};
 
-pub use self::explore::Progress;
 use self::{
     counterexample::{concretise, ending_in, going_round},
     expand::{Rules, event},
@@ -40,7 +44,15 @@ use self::{
     space::Space,
     store::Numbers,
 };
-use crate::{fault::Fault, subject::Subject, trace::Trace};
+pub use self::{
+    equivalence::{Comparison, Difference, Incomparable, Joint, equivalent},
+    explore::Progress,
+};
+use crate::{
+    fault::Fault,
+    subject::{Region, Subject},
+    trace::Trace,
+};
 
 /// What to check, and how far.
 #[derive(Clone, Debug)]
@@ -203,7 +215,11 @@ impl Then for Conclude<'_, '_> {
                 }
                 (End::Exhausted, _) if safety_event(property) != 0 => self.holds(property),
                 (End::Exhausted, graph) if is_order(property) => self.order(searched, graph.as_ref(), property)?,
-                (End::Exhausted, Some(graph)) => self.progress(searched, graph, property),
+                (End::Exhausted, Some(graph)) => match property {
+                    Property::FifoEnabling => self.fifo_enabling(searched, graph),
+                    Property::KDeadlockAvoidance => self.k_deadlock_avoidance(searched, graph),
+                    _ => self.progress(searched, graph, property),
+                },
                 (End::Exhausted, None) => self.undecided(property, "too many states for a graph of them"),
                 (End::Violation(_), _) => self.undecided(property, "the search stopped at the violation of another"),
                 (End::Cancelled, _) => self.undecided(property, "the search was interrupted"),
@@ -260,7 +276,19 @@ impl Conclude<'_, '_> {
                 words.push_str("; with passages bounded, this only says that nobody gets stuck");
             }
         }
+        words.push_str(self.caveat(property));
         words
+    }
+
+    /// What has to be said of a verdict whichever way it goes.
+    fn caveat(&self, property: Property) -> &'static str {
+        match property {
+            Property::FifoEnabling | Property::KDeadlockAvoidance if self.options.passages.is_some() => {
+                "; with passages bounded, who has made its own stays in its remainder for ever and is not enabled, \
+                 which says nothing of runs with more passages"
+            }
+            _ => "",
+        }
     }
 
     fn holds(&self, property: Property) -> Verdict {
@@ -277,7 +305,12 @@ impl Conclude<'_, '_> {
             Some(trace) => Verdict {
                 property,
                 holds: Some(false),
-                scope: format!("a run of {} steps, replayed: {}", trace.steps.len(), self.reach()),
+                scope: format!(
+                    "a run of {} steps, replayed: {}{}",
+                    trace.steps.len(),
+                    self.reach(),
+                    self.caveat(property)
+                ),
                 trace: Some(trace),
             },
             None => self.undecided(property, "the relabelled counterexample has no true run"),
@@ -316,7 +349,7 @@ impl Conclude<'_, '_> {
         let Some(Numbered { graph, numbers }) = graph else {
             return Ok(self.undecided(property, "too many states for a graph of them"));
         };
-        let stuck = progress::not_enabled(graph);
+        let stuck = enabling::not_enabled(graph, Region::Critical);
         let judge: Judge<'_> = &|fields, overtaken| {
             let key = searched.plan.pack::<W>(fields);
             let state = searched.store.number(numbers, &key);

@@ -1,4 +1,4 @@
-//! Progress and enabledness, on the graph of all reachable states.
+//! Progress, on the graph of all reachable states.
 //!
 //! A run without end stays, from some point on, in a strongly connected part of the graph. It is *fair* if every process
 //! that is alive and outside its remainder keeps taking steps there; a failed wait is a step. Crashed processes are a set
@@ -6,8 +6,8 @@
 
 use doorway_core::Property;
 
-use super::graph::{Graph, NONE};
-use crate::subject::Region;
+use super::graph::Graph;
+use crate::{machine::Event, subject::Region};
 
 /// A run without end that must not be: reach `state`, then go round among `members` with a step of every process in
 /// `movers`.
@@ -37,17 +37,33 @@ enum What {
     NobodyEnters(usize),
     /// The process stays in its exit section.
     Lingers(usize),
+    /// The process is never in the region, and does not give up.
+    Avoids(usize, Region),
+    /// Nobody makes progress. Between states that are all alike in this, any step will do.
+    StandsStill,
 }
 
 impl Steps {
-    fn state(self, graph: &Graph, state: u32) -> bool {
+    /// Those of the runs in which the process is never in the region, although it does not give up.
+    pub(crate) fn avoiding(p: usize, region: Region) -> Self {
+        Self { kind: What::Avoids(p, region), crashed: 0 }
+    }
+
+    /// Those between states that differ in nothing that is progress.
+    pub(crate) fn standing_still() -> Self {
+        Self { kind: What::StandsStill, crashed: 0 }
+    }
+
+    pub(crate) fn state(self, graph: &Graph, state: u32) -> bool {
         match self.kind {
             What::Starves(p) | What::NobodyEnters(p) => graph.region(state, p).is_entry(),
             What::Lingers(p) => graph.region(state, p) == Region::Exit,
+            What::Avoids(p, region) => graph.region(state, p) != region,
+            What::StandsStill => true,
         }
     }
 
-    fn step(self, graph: &Graph, from: u32, p: usize, to: u32) -> bool {
+    pub(crate) fn step(self, graph: &Graph, from: u32, p: usize, to: u32) -> bool {
         if self.crashed >> p & 1 == 1 {
             return false;
         }
@@ -55,7 +71,23 @@ impl Steps {
             What::NobodyEnters(_) => {
                 graph.region(from, p) == Region::Critical || graph.region(to, p) != Region::Critical
             }
-            What::Starves(_) | What::Lingers(_) => true,
+            // Out of its entry section a process gets by entering or by giving up.
+            What::Avoids(q, _) => {
+                p != q || !graph.region(from, p).is_entry() || matches!(graph.region(to, p).letter(), 'T' | 'C')
+            }
+            What::Starves(_) | What::Lingers(_) | What::StandsStill => true,
+        }
+    }
+
+    /// Whether a step of a true run is one that must not be in it.
+    pub(crate) fn forbid(self, event: &Event) -> bool {
+        let enters = event.to == Region::Critical && event.from != Region::Critical;
+        match self.kind {
+            What::Starves(p) => enters && event.process == p,
+            What::NobodyEnters(_) => enters,
+            What::Lingers(p) => event.process == p && event.to != Region::Exit,
+            What::Avoids(p, region) => event.process == p && event.to == region,
+            What::StandsStill => event.from.letter() != event.to.letter(),
         }
     }
 
@@ -136,31 +168,4 @@ fn live(n: usize, most: usize) -> impl Iterator<Item = (usize, u32)> {
     (0..1u32 << n)
         .filter(move |crashed| crashed.count_ones() as usize <= most)
         .flat_map(move |crashed| (0..n).filter(move |p| crashed >> p & 1 == 0).map(move |p| (p, crashed)))
-}
-
-/// For every state, the processes that are in their entry section and **not** enabled: there is a run from here in which
-/// the process takes steps for ever and never enters.
-pub(crate) fn not_enabled(graph: &Graph) -> Vec<u32> {
-    let mut stuck = vec![0u32; graph.states()];
-    for p in 0..graph.n {
-        let entry = |state| graph.region(state, p).is_entry();
-        let mut bad: Vec<bool> = Vec::new();
-        graph.components(
-            entry,
-            |_, _, _| true,
-            |members, component, id| {
-                let is_bad = members.iter().any(|&state| {
-                    graph.steps(state).any(|(q, to)| {
-                        let at = component[to as usize];
-                        if at == id { q == p } else { at != NONE && bad[at as usize] }
-                    })
-                });
-                bad.push(is_bad);
-                if is_bad {
-                    members.iter().for_each(|&state| stuck[state as usize] |= 1 << p);
-                }
-            },
-        );
-    }
-    stuck
 }

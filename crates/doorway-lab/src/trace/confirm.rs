@@ -7,7 +7,6 @@ use rustc_hash::FxHashSet;
 use super::{Replayed, Run, Trace, TraceError, Turn};
 use crate::{
     machine::Event,
-    replay::Kind,
     subject::{Choice, Region},
 };
 
@@ -28,6 +27,8 @@ impl Trace {
                 replayed.alone = run.overtaken().into_iter().find(|&p| self.goes_round_alone(turns, p));
                 !run.overtaken().is_empty()
             }
+            (Property::FifoEnabling, None) => self.may_overtake(&replayed.events),
+            (Property::KDeadlockAvoidance, Some(from)) => self.stands_still(run, turns, &replayed.events, from),
             (_, None) => {
                 self.steps.len().checked_sub(1).is_some_and(|last| replayed.violations.contains(&(last, property)))
             }
@@ -46,16 +47,51 @@ impl Trace {
         let mut seen = FxHashSet::default();
         let turn = Turn { process: p, choice: Choice::Go, garbage: None };
         while run.machine.region(p).is_entry() {
-            // Nobody else moves, and a process that has written something has not come back.
-            let kept = run.machine.moves(p).iter().all(|step| step.access.kind == Kind::Read);
-            if kept && !seen.insert(run.machine.local(p).clone()) {
+            if !seen.insert(run.machine.local(p).clone()) {
                 return true;
             }
-            if run.take(turn).is_err() {
-                return false;
+            match run.take(turn) {
+                // Nobody else moves, so it has come back if it has and no register has changed.
+                Ok((event, _)) if event.changed => seen.clear(),
+                Ok(_) => {}
+                Err(_) => return false,
             }
         }
         false
+    }
+
+    /// Whether somebody is in its remainder while another is in its entry section, which this one never leaves again; or in
+    /// its critical section while another is in its exit section. The rest of FIFO enabling is about who is enabled.
+    fn may_overtake(&self, events: &[Event]) -> bool {
+        let mut at = vec!['R'; self.n];
+        // For each process, whether another has been where it could overtake it from, since it went where it is.
+        let mut behind = vec![false; self.n];
+        for event in events {
+            if event.from.letter() != event.to.letter() {
+                at[event.process] = event.to.letter();
+                behind[event.process] = false;
+            }
+            for (i, behind) in behind.iter_mut().enumerate() {
+                let begins = match at[i] {
+                    'T' => 'R',
+                    'E' => 'C',
+                    _ => continue,
+                };
+                *behind |= at.contains(&begins);
+            }
+        }
+        behind.contains(&true)
+    }
+
+    /// Whether the steps from `from` on can be taken again and change nobody's region, with somebody under way.
+    fn stands_still(&self, run: &mut Run<'_>, turns: &[Turn], events: &[Event], from: usize) -> bool {
+        let (Some(turns), Some(round)) = (turns.get(from..), events.get(from..)) else { return false };
+        let still = |event: &Event| event.from.letter() == event.to.letter();
+        let is_under_way = |p: usize| matches!(run.machine.region(p).letter(), 'T' | 'E');
+        !round.is_empty()
+            && round.iter().all(still)
+            && (0..self.n).any(is_under_way)
+            && turns.iter().all(|turn| run.take(*turn).is_ok_and(|(event, _)| still(&event)))
     }
 
     /// Whether the steps from `from` on can be taken again, are fair, and keep somebody from where it wants to go.

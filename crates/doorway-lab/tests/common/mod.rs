@@ -1,5 +1,7 @@
 //! Small algorithms that are not in the registry, made to be wrong or to be simple.
 
+pub(crate) mod slots;
+
 use std::{
     ops::ControlFlow::{Break, Continue},
     sync::atomic::{AtomicU32, Ordering::Relaxed},
@@ -38,6 +40,9 @@ pub(crate) enum Toy {
     Transaction,
     /// A lock by a read and then a write: no lock.
     TestThenSet,
+    /// Waits until none of those with smaller ids has its flag up, looking at all flags round after round, and counts the
+    /// first few rounds.
+    Scan,
 }
 
 /// Which toy is built: algorithms are types, and the kind is handed over in the number of slots.
@@ -55,6 +60,7 @@ const KINDS: &[Toy] = &[
     Toy::Add,
     Toy::Transaction,
     Toy::TestThenSet,
+    Toy::Scan,
 ];
 
 /// The toy of this kind, for `n` processes.
@@ -65,6 +71,7 @@ pub(crate) fn toy(kind: Toy, n: usize) -> Box<dyn Subject> {
 
 struct Playground {
     kind: Toy,
+    size: Size,
     flag: Array<bool>,
     inverted: Register<u64>,
     word: Register<u64>,
@@ -94,6 +101,7 @@ impl Algorithm for Playground {
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
         Ok(Self {
             kind: KINDS[size.sessions],
+            size,
             flag: layout.array("Flag", size.n.max(2), Homes::Nobody, false),
             inverted: layout.register("Inverted", Home::Nobody, 0),
             word: layout.register("Word", Home::Nobody, 0),
@@ -178,6 +186,11 @@ impl<M: Registers + CompareAndSwap + FetchAndAdd + Transactions + Memory> Exclus
                 m.wait(self.word, |held| held == 0)?;
                 m.write(self.word, 1)?;
             }
+            Toy::Scan => m.repeat(0u64, |m, round| {
+                let others = 0..self.size.n;
+                let up = m.fold(others, false, |m, up, i| Ok(m.read(self.flag.at(i))? && i < p || up))?;
+                Ok(if up { Continue((round + 1).min(5)) } else { Break(()) })
+            })?,
             _ => {}
         }
         Ok(pass)

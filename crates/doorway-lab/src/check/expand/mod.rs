@@ -50,6 +50,8 @@ pub(crate) mod event {
     pub(crate) const CROWDED: u8 = 16;
     /// The process overtakes k others that were before it.
     pub(crate) const OVERTAKES: u8 = 32;
+    /// A new ticket fell inside a wide gap: whether the step can be made with true tickets depends on how wide it is.
+    pub(crate) const GUESSES: u8 = 64;
 }
 
 /// One step from a state.

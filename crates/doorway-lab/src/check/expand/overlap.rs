@@ -2,7 +2,7 @@
 
 use doorway_core::{RegisterKind, Ticket};
 
-use super::{Expander, Garbage, Interrupt, Sink, Step, hot::HotMove};
+use super::{Expander, Garbage, Interrupt, Sink, Step, event, hot::HotMove};
 use crate::{
     check::{pack::Key, relabel::positions, space::Effect},
     fault::Fault,
@@ -107,7 +107,12 @@ impl<const W: usize> Expander<'_, '_, W> {
         let mut next = *key;
         self.plan.locals[p].set(&mut next, cell.next());
         let first = self.local(p, local).first;
-        let made = Step { p, index: index - first, garbage, events: cell.events(), overtaken: 0, key: next };
+        let guesses = match garbage {
+            Some(Garbage::Position(position)) if position.split > 0 => event::GUESSES,
+            _ => 0,
+        };
+        let events = cell.events() | guesses;
+        let made = Step { p, index: index - first, garbage, events, overtaken: 0, key: next };
         if self.rules.relabel {
             if self.rules.kind == RegisterKind::Regular {
                 // What is being written may be a new ticket, which the read brings in before the write ends.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Expander, Interrupt, Sink, Step};
+use super::{Expander, Interrupt, Sink, Step, event};
 use crate::{
     check::{
         pack::Key,
@@ -67,7 +67,7 @@ impl<const W: usize> Expander<'_, '_, W> {
     pub(super) fn relabel_step(
         &mut self,
         was: Labels,
-        step: Step<W>,
+        mut step: Step<W>,
         sink: &mut impl Sink<W>,
     ) -> Result<(), Interrupt> {
         let is = self.labels(&step.key);
@@ -79,6 +79,9 @@ impl<const W: usize> Expander<'_, '_, W> {
             return Err(Interrupt::Fault(Fault::TwoTickets));
         }
         let (split, most) = slack(was, is, self.rules.gap);
+        if most > 0 {
+            step.events |= event::GUESSES;
+        }
         (0..=most).try_for_each(|extra| self.narrow(step, is, split, extra, sink))
     }
 

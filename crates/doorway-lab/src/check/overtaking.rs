@@ -1,0 +1,126 @@
+//! From what `enabling.rs` finds on the graph to verdicts on FIFO enabling and the avoidance of k-deadlock.
+//!
+//! That somebody is enabled is a statement about every way to go on, of which the graph is the witness: the run that is
+//! shown is replayed as far as it goes. Where tickets were relabelled and a new one fell inside a gap of unknown width, the
+//! graph may have runs that no true tickets make. Who is enabled on it is enabled, but who is not may be. There
+//!
+//! - a violation is believed only if for everybody who must not be enabled a true run has been run that keeps it from where
+//!   it wants to go for ever;
+//! - without a violation nothing is decided.
+
+use doorway_core::Property;
+
+use super::{
+    Conclude, Numbered, Verdict,
+    counterexample::{Walk, concretise, following, round},
+    enabling::{Enabling, kept_from, overtaking, standstill},
+    search::Searched,
+};
+use crate::subject::Region;
+
+const GUESSED: &str = "a new ticket may fall inside a gap of unknown width, on which it depends who is enabled; \
+                       bound the passages";
+
+impl Conclude<'_, '_> {
+    pub(super) fn fifo_enabling<const W: usize>(&self, searched: &Searched<'_, '_, W>, numbered: &Numbered) -> Verdict {
+        let (property, Numbered { graph, numbers }) = (Property::FifoEnabling, numbered);
+        let enabling = Enabling::of(graph);
+        let Some(found) = overtaking(graph, &enabling, |state| numbers.depth(state)) else {
+            return self.holds_exactly(property, numbered);
+        };
+        // While it stays in its region, who is kept waiting at the end of the run has been kept waiting all along.
+        let last = found.walk.last().map_or(found.start, |&(_, _, to)| to);
+        let goal = if found.leaving { Region::Remainder } else { Region::Critical };
+        if !self.is_kept(searched, numbered, (found.start, &found.walk, last), found.overtaken, goal) {
+            return self.undecided(property, GUESSED);
+        }
+        let trail = following(searched, numbers, found.start, &found.walk);
+        let mut trace = concretise(searched, self.subject, &trail, property, None);
+        if let Some(trace) = &mut trace {
+            let (i, j) = (found.overtaken, found.overtaker);
+            let (begins, wants) = if found.leaving {
+                (format!("is in its critical section after step {}", numbers.depth(found.start)), "leave")
+            } else {
+                (format!("is in its remainder after step {}", numbers.depth(found.start)), "enter")
+            };
+            trace.shows = format!(
+                "process {j} overtakes process {i}: it {begins} and enabled to {wants} after step {}, \
+                 while process {i} waits to {wants} all along and is not enabled",
+                trace.steps.len()
+            );
+        }
+        self.violated(property, trace)
+    }
+
+    pub(super) fn k_deadlock_avoidance<const W: usize>(
+        &self,
+        searched: &Searched<'_, '_, W>,
+        numbered: &Numbered,
+    ) -> Verdict {
+        let (property, Numbered { graph, numbers }) = (Property::KDeadlockAvoidance, numbered);
+        let (n, k) = (graph.n, self.subject.size().k);
+        let enabling = Enabling::of(graph);
+        let Some(found) = standstill(graph, &enabling, k) else { return self.holds_exactly(property, numbered) };
+        let (entering, leaving) = enabling.waiting(graph, found.start);
+        let kept_out = enabling.kept_out[found.start as usize];
+        let each = |set: u32| (0..n).filter(move |p| set >> p & 1 == 1);
+        let whole = (found.start, &found.walk, found.at);
+        let nothing = Walk::new();
+        // Who is outside the entry section counts for how many are enabled at the beginning; with somebody who waits to
+        // leave, that does not matter.
+        let elsewhere = if leaving == 0 { kept_out & !entering } else { 0 };
+        let kept = each(entering).all(|p| self.is_kept(searched, numbered, whole, p, Region::Critical))
+            && each(leaving).all(|p| self.is_kept(searched, numbered, whole, p, Region::Remainder))
+            && each(elsewhere)
+                .all(|p| self.is_kept(searched, numbered, (found.start, &nothing, found.start), p, Region::Critical));
+        if !kept {
+            return self.undecided(property, GUESSED);
+        }
+        let mut walk = found.walk.clone();
+        walk.extend(round(graph, &found.lasso, found.at));
+        let stem = numbers.depth(found.start) + found.walk.len();
+        let trail = following(searched, numbers, found.start, &walk);
+        let mut trace = concretise(searched, self.subject, &trail, property, Some((&found.lasso, stem)));
+        if let Some(trace) = &mut trace {
+            let wait = |set: u32| match set.count_ones() {
+                1 => format!("process {} waits", set.trailing_zeros()),
+                _ => format!("processes {} wait", each(set).map(|p| p.to_string()).collect::<Vec<_>>().join(", ")),
+            };
+            trace.shows = if leaving == 0 {
+                let enabled = n - kept_out.count_ones() as usize;
+                let wait = wait(entering);
+                format!("nobody makes progress any more: {wait} to enter, and only {enabled} of k = {k} are enabled")
+            } else {
+                format!("nobody makes progress any more: {} to leave", wait(leaving))
+            };
+        }
+        self.violated(property, trace)
+    }
+
+    fn holds_exactly(&self, property: Property, numbered: &Numbered) -> Verdict {
+        if numbered.graph.exact { self.holds(property) } else { self.undecided(property, GUESSED) }
+    }
+
+    /// Whether `p` can truly be kept from `goal` for ever after a run to a state and a walk on from there to `last`.
+    fn is_kept<const W: usize>(
+        &self,
+        searched: &Searched<'_, '_, W>,
+        Numbered { graph, numbers }: &Numbered,
+        (start, walk, last): (u32, &Walk, u32),
+        p: usize,
+        goal: Region,
+    ) -> bool {
+        if graph.exact {
+            return true;
+        }
+        let Some((way, lasso)) = kept_from(graph, last, p, goal) else { return false };
+        let Some(lasso) = lasso else { return true };
+        let mut walk = walk.clone();
+        walk.extend(&way);
+        let stem = numbers.depth(start) + walk.len();
+        let at = way.last().map_or(last, |&(_, _, to)| to);
+        walk.extend(round(graph, &lasso, at));
+        let trail = following(searched, numbers, start, &walk);
+        concretise(searched, self.subject, &trail, Property::StarvationFreedom, Some((&lasso, stem))).is_some()
+    }
+}
