@@ -41,6 +41,15 @@ pub enum ScheduleError {
         /// What it says.
         text: String,
     },
+    /// A script that says what a read returns, on atomic registers.
+    #[error(
+        "line {line} of the script: on atomic registers a read returns what is there; follow the script with \
+         `lab check --script FILE --registers safe --property NAME`"
+    )]
+    Reads {
+        /// Which line, from 1.
+        line: usize,
+    },
     /// A script that names a process that is not there.
     #[error("line {line} of the script: there is no process {process}; with -n {n} they are 0 to {}", n - 1)]
     Nobody {
@@ -195,6 +204,17 @@ impl Script {
             turns.push((i + 1, turn));
         }
         Ok(Self { turns, again, at: 0, taken: 0 })
+    }
+
+    /// The same, for atomic registers, on which nobody may say what a read returns.
+    ///
+    /// # Errors
+    /// Where the script does.
+    pub fn on_atomic_registers(self) -> Result<Self, ScheduleError> {
+        match self.turns.iter().find(|(_, turns)| matches!(turns.goal, Goal::Reads(_))) {
+            Some(&(line, _)) => Err(ScheduleError::Reads { line }),
+            None => Ok(self),
+        }
     }
 
     /// What the step that [`next`](Scheduler::next) has asked for reads, if that is written down.
