@@ -46,6 +46,10 @@ Properties:
   order      fcfs, k-fcfs, fife, fifo-enabling
   space      bounded-registers
 
+A script is as for lab simulate (see its help), and may also say
+  ID reads VALUE   one step, a read that overlaps a write and returns VALUE, or ∞ (--registers safe)
+  again            the lines from here on are repeated for ever; who does not move there has crashed
+
 With --equivalent-to, both algorithms are run side by side: after every schedule, is everybody in the
 same region (remainder, trying, critical, exit) in both? Nothing else is decided then.
 
@@ -122,6 +126,9 @@ pub(crate) struct Check {
     /// Decide instead whether the algorithm is equivalent to this one
     #[arg(long, value_name = "ALG", conflicts_with_all = ["property", "trace", "crashes", "abandon"])]
     pub(crate) equivalent_to: Option<String>,
+    /// Follow this schedule instead of all, and say whether it violates the one --property (see below)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["equivalent_to", "passages", "crashes", "abandon"])]
+    pub(crate) script: Option<PathBuf>,
     /// Stop after this many states
     #[arg(long, value_name = "M", default_value_t = 50_000_000)]
     pub(crate) max_states: u64,

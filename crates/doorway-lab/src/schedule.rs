@@ -50,6 +50,14 @@ pub enum ScheduleError {
         /// Which line, from 1.
         line: usize,
     },
+    /// A script that says what a read returns that overlaps nothing, or what it cannot return.
+    #[error("line {line} of the script: process {process} makes no read that overlaps a write and may return that")]
+    NoOverlap {
+        /// Which line, from 1.
+        line: usize,
+        /// Who.
+        process: usize,
+    },
     /// A script that names a process that is not there.
     #[error("line {line} of the script: there is no process {process}; with -n {n} they are 0 to {}", n - 1)]
     Nobody {
@@ -217,10 +225,10 @@ impl Script {
         }
     }
 
-    /// What the step that [`next`](Scheduler::next) has asked for reads, if that is written down.
-    pub fn reads(&self) -> Option<u64> {
-        match self.turns.get(self.at)?.1.goal {
-            Goal::Reads(word) => Some(word),
+    /// What the step that [`next`](Scheduler::next) has asked for reads, if that is written down, and in which line.
+    pub fn reads(&self) -> Option<(u64, usize)> {
+        match self.turns.get(self.at)? {
+            &(line, Turns { goal: Goal::Reads(word), .. }) => Some((word, line)),
             _ => None,
         }
     }

@@ -1,9 +1,9 @@
 //! `doorway lab check`.
 
-use std::{fs, process::ExitCode, thread};
+use std::{fs, path::Path, process::ExitCode, thread};
 
 use doorway_core::{Primitive, Property, RegisterKind};
-use doorway_lab::{Entrant, Options, Progress, Report, Subject, Verdict, check};
+use doorway_lab::{Entrant, Options, Progress, Report, Subject, Verdict, check, trace::Trace};
 use serde_json::json;
 
 use super::{steps::steps, watch::watched};
@@ -19,17 +19,16 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
     if let Some(other) = &args.equivalent_to {
         return super::equivalent::run(args, other);
     }
+    if let Some(path) = &args.script {
+        return super::script::run(args, path);
+    }
     let (entrant, subject) = super::instance(&args.instance)?;
     let options = options(args, entrant, &*subject)?;
     let progress = Progress::default();
     let report = watched(&progress, || check(&*subject, &options, &progress)).map_err(Failure::Fault)?;
     if let Some(path) = &args.trace {
         match report.verdicts.iter().find_map(|verdict| verdict.trace.as_ref()) {
-            Some(trace) => fs::write(path, trace.to_json()).map_err(|error| Failure::File {
-                verb: "write",
-                path: path.clone(),
-                error,
-            })?,
+            Some(trace) => write_trace(path, trace)?,
             None => say(format_args!("no violation was found, so {} was not written", path.display())),
         }
     }
@@ -45,7 +44,13 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
     }))
 }
 
-fn options(args: &Check, entrant: &Entrant, subject: &dyn Subject) -> Result<Options, Failure> {
+/// Saves a trace for `lab replay`.
+pub(super) fn write_trace(path: &Path, trace: &Trace) -> Result<(), Failure> {
+    fs::write(path, trace.to_json()).map_err(|error| Failure::File { verb: "write", path: path.into(), error })
+}
+
+/// The kind of registers, if the algorithm can run on them.
+pub(super) fn registers(args: &Check, entrant: &Entrant) -> Result<RegisterKind, Failure> {
     let registers: RegisterKind = args.registers.parse().map_err(|()| {
         Failure::Usage(format!("--registers {}: registers are atomic, regular or safe", args.registers))
     })?;
@@ -55,6 +60,11 @@ fn options(args: &Check, entrant: &Entrant, subject: &dyn Subject) -> Result<Opt
             entrant.name
         )));
     }
+    Ok(registers)
+}
+
+fn options(args: &Check, entrant: &Entrant, subject: &dyn Subject) -> Result<Options, Failure> {
+    let registers = registers(args, entrant)?;
     let properties = match &args.property[..] {
         [] => entrant.claims.properties.to_vec(),
         names => names.iter().map(|name| property(name, subject)).collect::<Result<_, _>>()?,
@@ -105,7 +115,7 @@ pub(super) fn processes(subject: &dyn Subject) -> Result<usize, Failure> {
 /// Sets of processes are kept in the bits of a word.
 const MAX_N: usize = 16;
 
-fn property(name: &str, subject: &dyn Subject) -> Result<Property, Failure> {
+pub(super) fn property(name: &str, subject: &dyn Subject) -> Result<Property, Failure> {
     let property: Property = name.parse().map_err(|()| {
         let names = Property::ALL.iter().map(|p| p.name()).collect::<Vec<_>>().join(", ");
         Failure::Usage(format!("there is no property {name:?}; there are {names}"))

@@ -4,6 +4,7 @@ mod check;
 mod equivalent;
 mod list;
 mod replay;
+mod script;
 mod simulate;
 mod steps;
 mod watch;

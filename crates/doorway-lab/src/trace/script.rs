@@ -4,7 +4,7 @@ use doorway_core::{Property, RegisterKind};
 
 use super::{Run, Trace, TraceStep, Turn};
 use crate::{
-    schedule::{Scheduler, Script, View},
+    schedule::{ScheduleError, Scheduler, Script, View},
     simulate::SimulateError,
     subject::{Choice, Region, Subject},
 };
@@ -32,8 +32,12 @@ impl Trace {
             if script.begins_loop() {
                 trace.loop_from = Some(trace.steps.len());
             }
-            let turn = Turn { process, choice: Choice::Go, garbage: script.reads() };
-            let (event, _) = run.take(turn).map_err(SimulateError::Fault)?;
+            let reads = script.reads();
+            let turn = Turn { process, choice: Choice::Go, garbage: reads.map(|(word, _)| word) };
+            let (event, _) = run.take(turn).map_err(|fault| match reads {
+                Some((_, line)) => ScheduleError::NoOverlap { line, process }.into(),
+                None => SimulateError::Fault(fault),
+            })?;
             trace.steps.push(TraceStep::new(&event, turn));
             regions[process] = event.to;
             last = Some(event);

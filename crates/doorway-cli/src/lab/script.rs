@@ -1,0 +1,97 @@
+//! `doorway lab check ALG --script FILE`: does this schedule violate the property?
+
+use std::{path::Path, process::ExitCode};
+
+use doorway_core::Property;
+use doorway_lab::{
+    Subject,
+    simulate::SimulateError,
+    trace::{Trace, TraceError},
+};
+use serde_json::json;
+
+use super::{
+    check::{property, registers, write_trace},
+    steps::steps,
+};
+use crate::{
+    args::Check,
+    error::Failure,
+    output::{print, read},
+};
+
+/// Runs the command.
+pub(crate) fn run(args: &Check, path: &Path) -> Result<ExitCode, Failure> {
+    let (entrant, subject) = super::instance(&args.instance)?;
+    let registers = registers(args, entrant)?;
+    let property = match &args.property[..] {
+        [name] => property(name, &*subject)?,
+        _ => {
+            return Err(Failure::Usage("--script: say with one --property what the schedule is to violate".into()));
+        }
+    };
+    let mut trace = Trace::scripted(&*subject, registers, property, &read(path)?).map_err(|error| match error {
+        SimulateError::Schedule(error) => error.into(),
+        SimulateError::Fault(fault) => Failure::Fault(fault),
+    })?;
+    let (shown, words) = judge(&trace, property).map_err(|error| Failure::Trace { path: path.into(), error })?;
+    trace.shows = words;
+    trace.property = shown.then(|| property.name().into());
+    if let Some(out) = &args.trace {
+        write_trace(out, &trace)?;
+    }
+    print(&if args.json { as_json(&*subject, property, &trace, shown) } else { as_text(property, &trace, shown) })?;
+    Ok(ExitCode::from(if shown { 1 } else { 3 }))
+}
+
+/// Whether the run violates the property, and what it shows in words.
+fn judge(trace: &Trace, property: Property) -> Result<(bool, String), TraceError> {
+    match trace.replay() {
+        Ok(replayed) => Ok(match (property, replayed.alone) {
+            (Property::Fife, Some(p)) => {
+                (true, format!("process {p} has been overtaken, and goes round alone without entering"))
+            }
+            (Property::Fife, None) => (
+                false,
+                "somebody has been overtaken, and enters by itself or waits for others; a search can tell".into(),
+            ),
+            _ if trace.loop_from.is_some() => (true, format!("the loop goes on for ever and violates {property}")),
+            _ => (true, format!("the last step violates {property}")),
+        }),
+        Err(TraceError::NotShown(_)) => Ok((false, format!("this schedule does not violate {property}"))),
+        Err(error) => Err(error),
+    }
+}
+
+fn as_text(property: Property, trace: &Trace, shown: bool) -> String {
+    let verdict = if shown { "VIOLATED" } else { "not shown" };
+    format!(
+        "{property}  {verdict}  a run of {} steps, replayed: {}.\n\n{}",
+        trace.steps.len(),
+        trace.shows,
+        steps(trace)
+    )
+}
+
+fn as_json(subject: &dyn Subject, property: Property, trace: &Trace, shown: bool) -> String {
+    let size = subject.size();
+    let object = json!({
+        "algorithm": subject.name(),
+        "mutant": subject.mutant(),
+        "n": size.n,
+        "k": size.k,
+        "sessions": size.sessions,
+        "registers": trace.registers,
+        "complete": false,
+        "properties": [{
+            "name": property.name(),
+            "holds": if shown { Some(false) } else { None },
+            "scope": format!("one schedule of {} steps: {}", trace.steps.len(), trace.shows),
+            "shows": trace.shows,
+            "steps": trace.steps.len(),
+            "loop_from": trace.loop_from,
+            "trace": trace.steps,
+        }],
+    });
+    format!("{object:#}\n")
+}
