@@ -18,6 +18,7 @@ macro_rules! for_each_algorithm {
             $crate::mutex::BurnsLamport,
             $crate::mutex::YangAnderson,
             $crate::k_exclusion::Queue,
+            $crate::k_exclusion::NumberedTicket,
         }
     };
 }

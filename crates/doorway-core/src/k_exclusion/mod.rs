@@ -1,8 +1,12 @@
 //! k-exclusion: at most k processes at a time.
 
+mod numbered_ticket;
 mod queue;
+mod tickets;
 
+pub use numbered_ticket::{NumberedTicket, Numbers};
 pub use queue::{Line, Queue};
+pub use tickets::{Colored, Pointers, TicketAlgorithm, TicketSystem};
 
 use alloc::format;
 
