@@ -19,6 +19,7 @@ macro_rules! for_each_algorithm {
             $crate::mutex::YangAnderson,
             $crate::k_exclusion::Queue,
             $crate::k_exclusion::NumberedTicket,
+            $crate::k_exclusion::UnboundedColoredTicket,
         }
     };
 }

@@ -3,10 +3,12 @@
 mod numbered_ticket;
 mod queue;
 mod tickets;
+mod unbounded_colored_ticket;
 
 pub use numbered_ticket::{NumberedTicket, Numbers};
 pub use queue::{Line, Queue};
 pub use tickets::{Colored, Pointers, TicketAlgorithm, TicketSystem};
+pub use unbounded_colored_ticket::UnboundedColoredTicket;
 
 use alloc::format;
 
