@@ -20,6 +20,7 @@ macro_rules! for_each_algorithm {
             $crate::k_exclusion::Queue,
             $crate::k_exclusion::NumberedTicket,
             $crate::k_exclusion::UnboundedColoredTicket,
+            $crate::k_exclusion::ColoredTicket,
         }
     };
 }

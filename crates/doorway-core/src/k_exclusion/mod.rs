@@ -1,10 +1,12 @@
 //! k-exclusion: at most k processes at a time.
 
+mod colored_ticket;
 mod numbered_ticket;
 mod queue;
 mod tickets;
 mod unbounded_colored_ticket;
 
+pub use colored_ticket::{ColoredTicket, Counted};
 pub use numbered_ticket::{NumberedTicket, Numbers};
 pub use queue::{Line, Queue};
 pub use tickets::{Colored, Pointers, TicketAlgorithm, TicketSystem};
