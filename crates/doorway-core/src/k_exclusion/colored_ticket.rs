@@ -8,147 +8,15 @@
 //! none. Figures 2 and 4 and the numbers of the lines are in `tickets.rs`.
 
 use alloc::format;
-use core::fmt;
 
 use super::{
     TicketAlgorithm, TicketSystem,
+    quant::{Counted, Format, Quant},
     tickets::{Blocks, Colored, Pointers},
 };
 use crate::{
-    Algorithm, Claims, Fate, Home, Layout, Memory, Mutant, Primitive, Problem, Property, RegisterKind, Rmr, Size,
-    Unfit, Value, plain_local,
+    Algorithm, Claims, Fate, Home, Layout, Memory, Mutant, Primitive, Problem, Property, RegisterKind, Rmr, Size, Unfit,
 };
-
-/// Where in the word everything is, from the lowest bit on: `ISSUE.VALUE`, `ISSUE.COLOR`, `VALID.VALUE`, `VALID.COLOR`, and
-/// 2k bits of `QUANT`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Format {
-    /// Bits of a value.
-    value: u8,
-    /// Bits of a colour.
-    color: u8,
-    k: u8,
-}
-
-impl Format {
-    /// Values up to `last`, `k` + 1 colours.
-    fn new(last: u32, k: u8) -> Self {
-        Self { value: (u32::BITS - last.leading_zeros()) as u8, color: (u8::BITS - k.leading_zeros()) as u8, k }
-    }
-
-    #[inline(always)]
-    fn ticket(self) -> u32 {
-        u32::from(self.value) + u32::from(self.color)
-    }
-
-    #[inline(always)]
-    fn pack(self, ticket: Colored<u8>) -> u128 {
-        u128::from(ticket.color) << self.value | u128::from(ticket.value)
-    }
-
-    #[inline(always)]
-    fn unpack(self, word: u128) -> Colored<u8> {
-        let low = |word: u128, bits: u8| word as u64 & ((1 << bits) - 1);
-        Colored { value: low(word, self.value) as u32, color: low(word >> self.value, self.color) as u8 }
-    }
-}
-
-/// `QUANT` in unary: for each colour as many ones as it has valid tickets, then a zero. There are k + 1 colours and k valid
-/// tickets, and what follows the last one are zeros anyway: 2k bits, of which k are ones, hence the paper's C(2k, k) values.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Quant(u128);
-
-impl Quant {
-    /// The largest k whose `QUANT` fits with one ticket to spare.
-    const MOST: usize = 63;
-
-    /// Where the ones of a colour begin.
-    #[inline(always)]
-    fn begin(self, color: u8) -> u32 {
-        (0..color).fold(0, |at, _| at + (self.0 >> at).trailing_ones() + 1)
-    }
-
-    /// `QUANT(c)`
-    #[inline(always)]
-    fn get(self, color: u8) -> u32 {
-        (self.0 >> self.begin(color)).trailing_ones()
-    }
-
-    /// `QUANT(c) := QUANT(c) + 1`. Not beyond k in all: only mutants would, and the word has no place for it.
-    #[inline(always)]
-    fn increment(&mut self, color: u8, k: u8) {
-        if self.0.count_ones() < u32::from(k) {
-            let at = self.begin(color);
-            let below = (1 << at) - 1;
-            self.0 = (self.0 & !below) << 1 | 1 << at | self.0 & below;
-        }
-    }
-
-    /// `QUANT(c) := QUANT(c) - 1`. Not below 0: only mutants would.
-    #[inline(always)]
-    fn decrement(&mut self, color: u8) {
-        let at = self.begin(color);
-        let below = (1 << at) - 1;
-        if self.0 >> at & 1 == 1 {
-            self.0 = self.0 >> 1 & !below | self.0 & below;
-        }
-    }
-
-    /// `NEW_COLOR`, Figure 6: the first colour that has no valid ticket.
-    #[inline(always)]
-    fn new_color(self) -> u8 {
-        let (mut color, mut rest) = (0, self.0);
-        while rest & 1 == 1 {
-            rest >>= rest.trailing_ones() + 1;
-            color += 1;
-        }
-        color
-    }
-}
-
-/// What the shared variable holds: the pointers, and how many tickets of each colour are valid.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Counted {
-    format: Format,
-    pointers: Pointers<u8>,
-    quant: Quant,
-}
-
-plain_local!(Counted);
-
-/// As the paper writes it: `ISSUE (2, 0), VALID (1, 1), QUANT [1, 1, 0]`.
-impl fmt::Debug for Counted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}, QUANT ", self.pointers)?;
-        f.debug_list().entries((0..=self.format.k).map(|color| self.quant.get(color))).finish()
-    }
-}
-
-impl Value for Counted {
-    type Format = Format;
-
-    #[inline(always)]
-    fn bits(format: Format) -> u32 {
-        2 * format.ticket() + 2 * u32::from(format.k)
-    }
-    #[inline(always)]
-    fn word(&self) -> u128 {
-        let (format, Pointers { issue, valid }) = (self.format, self.pointers);
-        (self.quant.0 << format.ticket() | format.pack(valid)) << format.ticket() | format.pack(issue)
-    }
-    #[inline(always)]
-    fn from_word(word: u128, format: Format) -> Self {
-        let rest = word >> format.ticket();
-        let pointers = Pointers { issue: format.unpack(word), valid: format.unpack(rest) };
-        Self { format, pointers, quant: Quant(rest >> format.ticket()) }
-    }
-    /// Of all the numbers inside.
-    fn magnitude(&self) -> u64 {
-        let tickets = [self.pointers.issue, self.pointers.valid];
-        let numbers = tickets.into_iter().flat_map(|ticket| [ticket.value, u32::from(ticket.color)]);
-        numbers.chain((0..=self.format.k).map(|color| self.quant.get(color))).max().map_or(0, u64::from)
-    }
-}
 
 /// Figures 6 and 7, and what mutants change in them.
 #[derive(Clone, Copy, Debug)]
@@ -306,7 +174,7 @@ impl Algorithm for ColoredTicket {
             let (value, before) = blocks.place(i);
             Colored { value, color: before as u8 }
         };
-        let mut quant = Quant(0);
+        let mut quant = Quant::NONE;
         // Tickets 1 to k are valid. Figure 7 prints 0 for all.
         if !layout.mutant("as-printed") {
             (1..=size.k).for_each(|i| quant.increment(at(i).color, k));
@@ -407,3 +275,109 @@ const MUTANTS: &[Mutant] = &[
         fate: Fate::Harmless,
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use alloc::{collections::BTreeSet, vec::Vec};
+
+    use super::*;
+    use crate::{Value, native::Instance};
+
+    fn bits(n: usize, k: usize) -> u32 {
+        let built = Layout::build(n, None, |layout| ColoredTicket::new(layout, Size::slots(n, k)));
+        built.map_or(u32::MAX, |(_, layout)| layout.cells()[0].bits)
+    }
+
+    /// The largest k that fits in a word, and in a double word: the table in the algorithm's page.
+    #[test]
+    fn what_fits_in_a_word() {
+        let most = |n, word| (1..n).take_while(|&k| bits(n, k) <= word).last().unwrap_or(0);
+        for (n, one, two) in [
+            (2, 1, 1),
+            (8, 7, 7),
+            (16, 15, 15),
+            (24, 22, 23),
+            (32, 22, 31),
+            (48, 22, 47),
+            (64, 21, 52),
+            (128, 20, 51),
+            (1024, 17, 48),
+            (4096, 15, 46),
+        ] {
+            assert_eq!((most(n, 64), most(n, 128)), (one, two), "n = {n}");
+        }
+    }
+
+    /// One slot more than fits is refused, and the error says for which size.
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        assert_eq!((bits(64, 52), bits(64, 53)), (128, 130));
+        assert!(Instance::<ColoredTicket>::new(Size::slots(64, 52)).is_ok());
+        let unfit = Instance::<ColoredTicket>::new(Size::slots(64, 53)).err().map(|unfit| unfit.0);
+        let expected = "colored-ticket with n = 64, k = 53: V takes 130 bits, \
+                        and no machine word has more than 128; the lab can run it";
+        assert_eq!(unfit.as_deref(), Some(expected));
+        let unfit = Instance::<ColoredTicket>::new(Size::slots(100, 64)).err().map(|unfit| unfit.0);
+        let expected = "colored-ticket with n = 100, k = 64: k is at most 63, as QUANT takes 2k bits of 128; \
+                        try numbered-ticket";
+        assert_eq!(unfit.as_deref(), Some(expected));
+    }
+
+    /// How many values the variable takes, by the code above, if processes are not told apart: what matters of them are the
+    /// tickets that they hold. The lab counts the same with all processes told apart, as far as it gets.
+    fn reached(n: usize, k: usize) -> usize {
+        let built = Layout::build(n, None, |layout| {
+            let algorithm = ColoredTicket::new(layout, Size::slots(n, k))?;
+            Ok::<_, Unfit>((algorithm.system, algorithm.shared.format()))
+        });
+        let ((system, format), layout) = built.expect("it fits");
+        let start = Counted::from_word(layout.cells()[0].init.word(), format);
+        let mut seen = BTreeSet::from([(start.word(), Vec::new())]);
+        let mut todo: Vec<_> = seen.iter().cloned().collect();
+        while let Some((word, held)) = todo.pop() {
+            let shared = Counted::from_word(word, format);
+            let enters = (held.len() < n).then(|| {
+                let mut shared = shared;
+                let ticket = system.take_next_ticket(&mut shared);
+                let mut held = held.clone();
+                held.push((ticket.color, ticket.value));
+                held.sort_unstable();
+                (shared.word(), held)
+            });
+            let leaves = (0..held.len()).filter_map(|i| {
+                let (color, value) = held[i];
+                let (mut shared, ticket) = (shared, Colored { value, color });
+                system.is_valid(&shared, ticket).then(|| {
+                    system.validate_next_ticket(&mut shared, ticket);
+                    let mut held = held.clone();
+                    held.remove(i);
+                    (shared.word(), held)
+                })
+            });
+            let new: Vec<_> = enters.into_iter().chain(leaves).filter(|next| seen.insert(next.clone())).collect();
+            todo.extend(new);
+        }
+        seen.iter().map(|(word, _)| word).collect::<BTreeSet<_>>().len()
+    }
+
+    #[test]
+    fn values_of_the_variable() {
+        for (n, k, values) in [
+            (2, 1, 12),
+            (3, 1, 24),
+            (3, 2, 93),
+            (4, 1, 40),
+            (4, 2, 123),
+            (4, 3, 540),
+            (5, 1, 60),
+            (5, 2, 204),
+            (5, 3, 760),
+            (5, 4, 2_775),
+            (6, 1, 84),
+            (6, 2, 306),
+            (6, 3, 960),
+        ] {
+            assert_eq!(reached(n, k), values, "n = {n}, k = {k}");
+        }
+    }
+}

@@ -2,12 +2,14 @@
 
 mod colored_ticket;
 mod numbered_ticket;
+mod quant;
 mod queue;
 mod tickets;
 mod unbounded_colored_ticket;
 
-pub use colored_ticket::{ColoredTicket, Counted};
+pub use colored_ticket::ColoredTicket;
 pub use numbered_ticket::{NumberedTicket, Numbers};
+pub use quant::Counted;
 pub use queue::{Line, Queue};
 pub use tickets::{Colored, Pointers, TicketAlgorithm, TicketSystem};
 pub use unbounded_colored_ticket::UnboundedColoredTicket;
