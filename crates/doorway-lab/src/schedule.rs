@@ -31,7 +31,7 @@ pub enum ScheduleError {
     )]
     Unknown(String),
     /// A schedule h(i, j) that there is not.
-    #[error("003-section-5:{pair}: say 003-section-5:I,J with k ≤ J < I < n; with -n {n} -k {k} {}", pairs(*.n, *.k))]
+    #[error("there is no schedule h({pair}): say 003-section-5:I,J with k ≤ J < I < n; {}", pairs(*.n, *.k))]
     Pair {
         /// What was asked for.
         pair: String,
@@ -276,8 +276,8 @@ pub fn section_4(n: usize) -> String {
 pub const SECTION_5: &str = "003-section-5";
 
 /// Paper 003, section 5.2: the schedule h(i, j), for k ≤ j < i ≤ n - 1. No two of them may leave the same value in the shared
-/// variable, hence the lower bound C(n - k, 2) on how many there are. The paper's P_1 … P_N are 0 … n-1 here, so `i` and
-/// `j` are the numbers of the processes *after* P_i and P_j.
+/// variable, hence the lower bound C(n - k, 2) on how many there are. The paper's P_1 … P_N are 0 … n-1 here; `i` and `j` are
+/// the paper's.
 pub fn section_5(n: usize, k: usize, i: usize, j: usize) -> String {
     let mut script = String::new();
     (0..k).for_each(|p| script.push_str(&format!("{p} until critical # 1: P_1 … P_k enter\n")));
@@ -299,5 +299,9 @@ pub(crate) fn section_5_named(pair: &str, n: usize, k: usize) -> Result<String, 
 
 /// An example of a pair, if there is one.
 fn pairs(n: usize, k: usize) -> String {
-    if k + 2 <= n { format!("try {},{k}", n - 1) } else { format!("there is none: try -n {}", k + 2) }
+    if k + 2 <= n {
+        format!("with -n {n} -k {k} try 003-section-5:{},{k}", n - 1)
+    } else {
+        format!("with -k {k} there is none below -n {}", k + 2)
+    }
 }
