@@ -1,6 +1,12 @@
 //! Schedulers: who moves next in a simulation.
 
-use crate::{machine::Event, random::Random, subject::Region};
+use doorway_core::Size;
+
+use crate::{
+    machine::Event,
+    random::Random,
+    subject::{Region, Subject},
+};
 
 /// What a scheduler may look at.
 pub struct View<'a> {
@@ -288,13 +294,17 @@ pub fn section_5(n: usize, k: usize, i: usize, j: usize) -> String {
     script
 }
 
-/// The script of h(i, j), from `I,J`.
-pub(crate) fn section_5_named(pair: &str, n: usize, k: usize) -> Result<String, ScheduleError> {
+/// The script that `003-section-5:I,J` names, if it is that for this algorithm. It is for those of the paper: that they enter
+/// and leave by single steps is what the schedule is made of.
+pub(crate) fn section_5_for(name: &str, subject: &dyn Subject) -> Option<Result<String, ScheduleError>> {
+    let pair = name.strip_prefix(SECTION_5).filter(|_| subject.claims().paper.starts_with("003 "))?;
+    let pair = pair.strip_prefix(':').unwrap_or(pair);
+    let Size { n, k, .. } = subject.size();
     let numbers = pair.split_once(',').and_then(|(i, j)| Some((i.parse().ok()?, j.parse().ok()?)));
-    match numbers {
+    Some(match numbers {
         Some((i, j)) if k <= j && j < i && i < n => Ok(section_5(n, k, i, j)),
         _ => Err(ScheduleError::Pair { pair: pair.into(), n, k }),
-    }
+    })
 }
 
 /// An example of a pair, if there is one.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use doorway_core::{RegisterKind, Size};
+use doorway_core::RegisterKind;
 
 use crate::{
     cost::Meter,
@@ -11,10 +11,7 @@ use crate::{
     machine::{Event, Machine},
     monitor::Monitor,
     random::Random,
-    schedule::{
-        Pct, RoundRobin, SECTION_4, SECTION_5, ScheduleError, Scheduler, Script, Uniform, View, section_4,
-        section_5_named,
-    },
+    schedule::{Pct, RoundRobin, SECTION_4, ScheduleError, Scheduler, Script, Uniform, View, section_4},
     subject::{Choice, Region, Subject},
 };
 
@@ -73,18 +70,13 @@ pub fn scheduler<E: From<ScheduleError>>(
     seed: u64,
     script: impl FnOnce(&str) -> Result<String, E>,
 ) -> Result<Box<dyn Scheduler>, E> {
-    let Size { n, k, .. } = subject.size();
-    // Its processes enter by one step, and that is what the schedule of section 5 is made of.
-    let section_5 = |name: &str| {
-        let pair = name.strip_prefix(SECTION_5).filter(|_| subject.claims().paper.starts_with("003 "))?;
-        Some(section_5_named(pair.strip_prefix(':').unwrap_or(pair), n, k))
-    };
+    let n = subject.size().n;
     Ok(match name {
         "round-robin" => Box::new(RoundRobin::default()),
         "random" => Box::new(Uniform(Random::new(seed, 1))),
         "pct" => Box::new(Pct::new(n, Random::new(seed, 1))),
         SECTION_4 if subject.name() == "burns-lamport" => Box::new(Script::parse(&section_4(n), n)?),
-        name => match (name.strip_prefix("script:"), section_5(name)) {
+        name => match (name.strip_prefix("script:"), crate::schedule::section_5_for(name, subject)) {
             (Some(file), _) => Box::new(Script::parse(&script(file)?, n)?),
             (None, Some(text)) => Box::new(Script::parse(&text?, n)?),
             (None, None) => return Err(ScheduleError::Unknown(name.into()).into()),
