@@ -1,4 +1,13 @@
 //! k-exclusion: at most k processes at a time.
+//!
+//! ```
+//! use doorway_core::{Size, k_exclusion::ColoredTicket, native::{Instance, Spin}};
+//! let slots = Instance::<ColoredTicket>::new(Size::slots(4, 2))?;
+//! let mut m = slots.view(Spin, 0);
+//! let Ok(((), inside)) = slots.passage(&mut m, 0, (), (), || "at most two of four");
+//! assert_eq!(inside, "at most two of four");
+//! # Ok::<(), doorway_core::Unfit>(())
+//! ```
 
 mod colored_ticket;
 mod numbered_ticket;
