@@ -62,15 +62,17 @@ Examples:
 
 const SIMULATE_HELP: &str = "\
 Schedulers:
-  round-robin    one after the other
-  random         anybody, each as likely
-  pct            priorities that change at random
-  002-section-4  burns-lamport only: its last process is blocked n(n-1)/2 times in one passage
-  script:FILE    what the file says, line by line; # begins a comment
-                   ID               one step of the process
-                   ID*COUNT         that many
-                   ID past LINE     until it has executed that line of the paper
-                   ID until REGION  until it is there: remainder, doorway, waiting, critical, exit
+  round-robin        one after the other
+  random             anybody, each as likely
+  pct                priorities that change at random
+  002-section-4      burns-lamport only: its last process is blocked n(n-1)/2 times in one passage
+  003-section-5:I,J  queue and the tickets only, k ≤ J < I < n: one of the runs h(I, J) of which no
+                     two may leave the same value in the shared variable
+  script:FILE        what the file says, line by line; # begins a comment
+                       ID               one step of the process
+                       ID*COUNT         that many
+                       ID past LINE     until it has executed that line of the paper
+                       ID until REGION  until it is there: remainder, doorway, waiting, critical, exit
 
 Exit code:
   0  no property was violated

@@ -8,6 +8,7 @@ use std::{
 
 use doorway_core::{
     Exclusion, Size,
+    k_exclusion::{ColoredTicket, NumberedTicket, Queue, UnboundedColoredTicket},
     mutex::{Bakery, BlackWhiteBakery, BurnsLamport, YangAnderson},
     native::{Instance, Native, Relax},
 };
@@ -97,6 +98,7 @@ fn an_abandoned_place_is_free() -> Result<(), doorway_core::Unfit> {
     gives_up(&Instance::<Bakery>::new(Size::mutex(3))?);
     gives_up(&Instance::<BurnsLamport>::new(Size::mutex(3))?);
     gives_up(&Instance::<BlackWhiteBakery>::new(Size::mutex(3))?);
+    gives_up(&Instance::<Queue>::new(Size::slots(3, 1))?);
     Ok(())
 }
 
@@ -135,6 +137,7 @@ fn the_impatient_exclude_one_another() -> Result<(), doorway_core::Unfit> {
     impatient(&Instance::<Bakery>::new(Size::mutex(4))?);
     impatient(&Instance::<BurnsLamport>::new(Size::mutex(4))?);
     impatient(&Instance::<BlackWhiteBakery>::new(Size::mutex(4))?);
+    impatient(&Instance::<Queue>::new(Size::slots(4, 1))?);
     Ok(())
 }
 
@@ -146,5 +149,26 @@ fn the_tournament_cannot_be_abandoned() -> Result<(), doorway_core::Unfit> {
     holds.enter(Duration::ZERO).expect("nobody else is there");
     waits.enter(Duration::ZERO).expect_err("somebody is inside");
     assert!(!waits.abandon(()));
+    Ok(())
+}
+
+/// Nor does a ticket go back: it would become valid in its turn, with nobody there to pass it on.
+fn keeps_its_ticket<'a, A: Exclusion<Native<'a, Until>, Request = ()>>(lock: &'a Instance<A>) {
+    let [mut holds, mut waits] = [0, 1].map(|p| Process::new(lock, p));
+    let inside = holds.enter(Duration::ZERO).expect("nobody else is there");
+    let place = waits.enter(Duration::ZERO).expect_err("somebody is inside");
+    assert!(!waits.abandon(place.clone()), "{}", A::NAME);
+    // The place is still there, and good.
+    holds.exit(inside);
+    let mut m = lock.view(Until::patience(Duration::ZERO), 0);
+    let inside = lock.algorithm().waiting(&mut m, 1, place).expect("it is its turn");
+    waits.exit(inside);
+}
+
+#[test]
+fn tickets_cannot_be_abandoned() -> Result<(), doorway_core::Unfit> {
+    keeps_its_ticket(&Instance::<NumberedTicket>::new(Size::slots(2, 1))?);
+    keeps_its_ticket(&Instance::<UnboundedColoredTicket>::new(Size::slots(2, 1))?);
+    keeps_its_ticket(&Instance::<ColoredTicket>::new(Size::slots(2, 1))?);
     Ok(())
 }

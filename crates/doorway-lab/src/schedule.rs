@@ -1,6 +1,12 @@
 //! Schedulers: who moves next in a simulation.
 
-use crate::{machine::Event, random::Random, subject::Region};
+use doorway_core::Size;
+
+use crate::{
+    machine::Event,
+    random::Random,
+    subject::{Region, Subject},
+};
 
 /// What a scheduler may look at.
 pub struct View<'a> {
@@ -27,9 +33,19 @@ pub enum ScheduleError {
     /// Not a scheduler.
     #[error(
         "there is no scheduler {0:?} for this algorithm; there are round-robin, random, pct and script:FILE, \
-         and 002-section-4 for burns-lamport"
+         002-section-4 for burns-lamport and 003-section-5:I,J for queue and the tickets"
     )]
     Unknown(String),
+    /// A schedule h(i, j) that there is not.
+    #[error("there is no schedule h({pair}): say 003-section-5:I,J with k ≤ J < I < n; {}", pairs(*.n, *.k))]
+    Pair {
+        /// What was asked for.
+        pair: String,
+        /// Processes.
+        n: usize,
+        /// Slots.
+        k: usize,
+    },
     /// A script that cannot be read as one.
     #[error(
         "line {line} of the script: {text:?} is not `ID`, `ID*COUNT`, `ID past LINE`, `ID until REGION`, \
@@ -316,4 +332,42 @@ pub fn section_4(n: usize) -> String {
     }
     script.push_str(&format!("{last} until critical # alone at last\n{last} until remainder\n"));
     script
+}
+
+/// The name of the schedules of paper 003, section 5.2; `:I,J` follows.
+pub const SECTION_5: &str = "003-section-5";
+
+/// Paper 003, section 5.2: the schedule h(i, j), for k ≤ j < i ≤ n - 1. No two of them may leave the same value in the shared
+/// variable, hence the lower bound C(n - k, 2) on how many there are. The paper's P_1 … P_N are 0 … n-1 here; `i` and `j` are
+/// the paper's.
+pub fn section_5(n: usize, k: usize, i: usize, j: usize) -> String {
+    let mut script = String::new();
+    (0..k).for_each(|p| script.push_str(&format!("{p} until critical # 1: P_1 … P_k enter\n")));
+    (k..n).for_each(|p| script.push_str(&format!("{p} # 1: the others come to wait\n")));
+    script.push_str("0 until remainder # 2: P_1 leaves\n");
+    (k..i).for_each(|p| script.push_str(&format!("{p} until remainder # 3: P_k+1 … P_i go through\n")));
+    (k..j).for_each(|p| script.push_str(&format!("{p} # 4: P_k+1 … P_j come again\n")));
+    script
+}
+
+/// The script that `003-section-5:I,J` names, if it is that for this algorithm. It is for those of the paper: that they enter
+/// and leave by single steps is what the schedule is made of.
+pub(crate) fn section_5_for(name: &str, subject: &dyn Subject) -> Option<Result<String, ScheduleError>> {
+    let pair = name.strip_prefix(SECTION_5).filter(|_| subject.claims().paper.starts_with("003 "))?;
+    let pair = pair.strip_prefix(':').unwrap_or(pair);
+    let Size { n, k, .. } = subject.size();
+    let numbers = pair.split_once(',').and_then(|(i, j)| Some((i.parse().ok()?, j.parse().ok()?)));
+    Some(match numbers {
+        Some((i, j)) if k <= j && j < i && i < n => Ok(section_5(n, k, i, j)),
+        _ => Err(ScheduleError::Pair { pair: pair.into(), n, k }),
+    })
+}
+
+/// An example of a pair, if there is one.
+fn pairs(n: usize, k: usize) -> String {
+    if k + 2 <= n {
+        format!("with -n {n} -k {k} try 003-section-5:{},{k}", n - 1)
+    } else {
+        format!("with -k {k} there is none below -n {}", k + 2)
+    }
 }

@@ -59,6 +59,25 @@ fn the_schedule_of_the_paper_blocks_the_last_process_as_often_as_the_paper_says(
     }
 }
 
+/// The runs h(i, j) of paper 003, section 5.2.
+#[test]
+fn the_schedules_of_the_lower_bound_run() {
+    for name in ["queue", "numbered-ticket", "unbounded-colored-ticket", "colored-ticket"] {
+        let args = ["lab", "simulate", name, "-n", "5", "-k", "2", "--json", "--scheduler"];
+        let outcome = json(0, &[&args[..], &["003-section-5:4,3"]].concat());
+        // P_1, P_3 and P_4 have been through; P_3 has come again.
+        assert_eq!((&outcome["passages"], &outcome["steps"]), (&3.into(), &11.into()), "{name}");
+        for pair in ["", ":", ":4", ":4,1", ":5,3", ":3,3", ":x,y", ":-1,2"] {
+            let line = refused(&[&args[..], &[&format!("003-section-5{pair}")]].concat());
+            assert!(line.contains("k ≤ J < I < n; with -n 5 -k 2 try 003-section-5:4,2"), "{pair}: {line}");
+        }
+    }
+    let line = refused(&["lab", "simulate", "queue", "-n", "3", "-k", "2", "--scheduler", "003-section-5:2,1"]);
+    assert!(line.contains("there is none below -n 4"), "{line}");
+    let line = refused(&["lab", "simulate", "bakery", "--scheduler", "003-section-5:2,1"]);
+    assert!(line.contains("003-section-5:I,J for queue and the tickets"), "{line}");
+}
+
 #[test]
 fn scripts_are_followed_and_their_errors_are_named() {
     let directory = tempfile::tempdir().expect("a directory");

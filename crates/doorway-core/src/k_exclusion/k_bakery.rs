@@ -49,7 +49,7 @@ impl Algorithm for KBakery {
     };
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
-        super::fits(Self::NAME, 2, size)?;
+        super::fits::<Self>(size)?;
         Ok(Self {
             n: size.n,
             k: size.k,

@@ -40,7 +40,7 @@ impl Algorithm for KBakeryFife {
     };
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
-        super::fits(Self::NAME, 2, size)?;
+        super::fits::<Self>(size)?;
         Ok(Self {
             bakery: KBakery::new(layout, size)?,
             capture: layout.grid("Capture", size.n, size.n, Homes::Column, Ticket::ZERO),

@@ -88,7 +88,7 @@ impl Algorithm for KBakerySafe {
         Claims { figure: "Fig. 3", registers: RegisterKind::Safe, mutants: MUTANTS, ..KBakeryFife::CLAIMS };
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
-        super::fits(Self::NAME, 2, size)?;
+        super::fits::<Self>(size)?;
         Ok(Self {
             n: size.n,
             k: size.k,
