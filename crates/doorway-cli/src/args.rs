@@ -128,7 +128,7 @@ pub(crate) struct Check {
     /// Decide instead whether the algorithm is equivalent to this one
     #[arg(long, value_name = "ALG", conflicts_with_all = ["property", "trace", "crashes", "abandon"])]
     pub(crate) equivalent_to: Option<String>,
-    /// Follow this schedule instead of all, and say whether it violates the one --property (see below)
+    /// Follow this schedule instead of all: does it violate the --property?
     #[arg(long, value_name = "FILE", conflicts_with_all = ["equivalent_to", "passages", "crashes", "abandon"])]
     pub(crate) script: Option<PathBuf>,
     /// Stop after this many states
