@@ -150,7 +150,7 @@ pub fn simulate(
             waits.fill(false);
             waiting = 0;
         }
-        if waiting > 0 && able.iter().all(|&q| waits[q]) {
+        if waiting > 0 && waiting >= able.len() && able.iter().all(|&q| waits[q]) {
             outcome.stuck = true;
             break;
         }
