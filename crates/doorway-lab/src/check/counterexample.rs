@@ -7,9 +7,9 @@ use doorway_core::{Property, Ticket};
 use rustc_hash::FxHashMap;
 
 use super::{
-    expand::{Expander, Garbage, Step},
+    expand::{Expander, Garbage, Step, event},
     explore::Found,
-    graph::Graph,
+    graph::{Edge, Graph},
     pack::Key,
     progress::Lasso,
     relabel::Position,
@@ -18,7 +18,7 @@ use super::{
     store::Numbers,
 };
 use crate::{
-    machine::Machine,
+    machine::{Event, Machine},
     subject::{Region, Subject},
     trace::{Run, Trace, TraceStep, Turn},
 };
@@ -53,25 +53,37 @@ pub(crate) fn going_round<const W: usize>(
     let start = lasso.members.iter().copied().min_by_key(|&s| (depth(s), s)).expect("a component has a member");
     let mut trail = searched.trail(key(start), depth(start));
     let stem = trail.len();
-    let mut expander = Expander::new(searched.space, searched.plan, searched.rules);
-    for (from, p, to) in round(graph, lasso, start) {
-        let (from, to) = (key(from), key(to));
-        let mut chosen = None;
-        let expanded = expander.expand(&from, |step: Step<W>| {
-            if chosen.is_none() && step.p == p && step.key == to {
-                chosen = Some(step);
-            }
-        });
-        expanded.expect("everything has been learned");
-        trail.push((from, chosen.expect("the graph has this step")));
-    }
+    trail.extend(along(searched, numbers, &round(graph, lasso, start)));
     (trail, stem)
 }
 
+/// The steps of a walk on the graph.
+pub(crate) fn along<const W: usize>(
+    searched: &Searched<'_, '_, W>,
+    numbers: &Numbers,
+    walk: &[Edge],
+) -> Vec<(Key<W>, Step<W>)> {
+    let key = |state: u32| searched.store.key(numbers, state);
+    let mut expander = Expander::new(searched.space, searched.plan, searched.rules);
+    let step = |edge: &Edge| {
+        let (from, to) = (key(edge.from), key(edge.to));
+        let mut found = None;
+        let expanded = expander.expand(&from, |step: Step<W>| {
+            let remote = step.events & event::REMOTE != 0;
+            if found.is_none() && step.p == edge.p && step.key == to && remote == edge.remote {
+                found = Some(step);
+            }
+        });
+        expanded.expect("everything has been learned");
+        (from, found.expect("the graph has this step"))
+    };
+    walk.iter().map(step).collect()
+}
+
 /// A walk among the members of a lasso, from `start` back to it, with a step of every mover.
-fn round(graph: &Graph, lasso: &Lasso, start: u32) -> Vec<(u32, usize, u32)> {
+fn round(graph: &Graph, lasso: &Lasso, start: u32) -> Vec<Edge> {
     let members: rustc_hash::FxHashSet<u32> = lasso.members.iter().copied().collect();
-    let mut walk: Vec<(u32, usize, u32)> = Vec::new();
+    let mut walk = Vec::new();
     let mut at = start;
     let mut missing = lasso.movers;
     while missing != 0 || at != start {
@@ -106,7 +118,7 @@ fn round(graph: &Graph, lasso: &Lasso, start: u32) -> Vec<(u32, usize, u32)> {
         }
         way.iter().for_each(|(_, p, _)| missing &= !(1 << p));
         at = last.2;
-        walk.extend(way);
+        walk.extend(way.into_iter().map(|(from, p, to)| Edge { from, p, to, remote: false }));
     }
     walk
 }
@@ -150,15 +162,24 @@ pub(crate) fn concretise<const W: usize>(
             trace.loop_from = Some(stem);
             trace.crashed = (0..subject.size().n).filter(|p| lasso.crashed >> p & 1 == 1).collect();
             trace.shows = progress_words(property, lasso.victim, &trace.crashed);
-            let repeats = repeats_for_ever(&mut cut, &turns[stem..], property, lasso, searched.rules.gap)?;
+            let enters = |event: &Event| event.to == Region::Critical && event.from != Region::Critical;
+            let spoils = |event: &Event| {
+                enters(event) && (property == Property::DeadlockFreedom || event.process == lasso.victim)
+            };
+            let repeats = repeats_for_ever(&mut cut, &turns[stem..], searched.rules.gap, spoils)?;
             repeats.then_some(trace)
         }
     }
 }
 
 /// Whether the loop can be run again and again: its state comes back, with every gap between tickets the same or so wide that
-/// one round cannot use it up. It is run until that is so.
-fn repeats_for_ever(run: &mut Run<'_>, turns: &[Turn], property: Property, lasso: &Lasso, gap: u32) -> Option<bool> {
+/// one round cannot use it up. It is run until that is so, or until something spoils it.
+pub(crate) fn repeats_for_ever(
+    run: &mut Run<'_>,
+    turns: &[Turn],
+    gap: u32,
+    mut spoils: impl FnMut(&Event) -> bool,
+) -> Option<bool> {
     // A step brings in one ticket at most, less than `gap` above another. What an overlapping read returned is a true value
     // in the trace and does not move with the tickets: then they have to be the same.
     let round = u64::from(gap) + turns.len() as u64 * u64::from(gap - 1);
@@ -167,12 +188,7 @@ fn repeats_for_ever(run: &mut Run<'_>, turns: &[Turn], property: Property, lasso
     for _ in 0..=round {
         for turn in turns {
             let (event, _) = run.take(*turn).ok()?;
-            let entered = event.to == Region::Critical && event.from != Region::Critical;
-            let spoils = match property {
-                Property::DeadlockFreedom => entered,
-                _ => entered && event.process == lasso.victim,
-            };
-            if spoils {
+            if spoils(&event) {
                 return Some(false);
             }
         }
@@ -236,7 +252,7 @@ fn tickets(machine: &Machine<'_>) -> Vec<Ticket> {
 }
 
 /// What the step is in the run: the same choice, and true values for what an overlapping read returned.
-fn turn<const W: usize>(
+pub(crate) fn turn<const W: usize>(
     searched: &Searched<'_, '_, W>,
     machine: &Machine<'_>,
     key: &Key<W>,

@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 
 use super::{
-    expand::{Expander, Interrupt, Rules, Step},
+    expand::{Expander, Interrupt, Rules, Step, event},
     pack::{Key, Plan},
     space::Space,
     store::{Numbers, Store},
@@ -22,15 +22,28 @@ pub(crate) const MAX_PROCESSES: usize = 16;
 pub(crate) struct Graph {
     offsets: Vec<u64>,
     edges: Vec<u32>,
+    /// For every edge whether it is a remote reference, if that is noticed.
+    remote: Vec<bool>,
     /// Four bits per process.
     regions: Vec<u64>,
     pub(crate) n: usize,
+}
+
+/// A step of the graph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Edge {
+    pub(crate) from: u32,
+    pub(crate) p: usize,
+    pub(crate) to: u32,
+    /// It is a remote reference, if that is noticed.
+    pub(crate) remote: bool,
 }
 
 #[derive(Default)]
 struct Part {
     counts: Vec<u32>,
     edges: Vec<u32>,
+    remote: Vec<bool>,
     regions: Vec<u64>,
 }
 
@@ -58,6 +71,9 @@ impl Graph {
                 expander.expand(key, |step: Step<W>| {
                     let target = store.number(numbers, &step.key).expect("the search is exhausted");
                     part.edges.push((step.p as u32) << TARGET_BITS | target);
+                    if rules.charge.is_some() {
+                        part.remote.push(step.events & event::REMOTE != 0);
+                    }
                 })?;
                 part.counts.push((part.edges.len() - before) as u32);
                 let regions = (0..n).fold(0, |set, p| set | (expander.region(key, p) as u64) << (4 * p));
@@ -73,7 +89,8 @@ impl Graph {
                 .map(|handle| handle.join().expect("a worker does not panic").expect("everything has been learned"))
                 .collect()
         });
-        let mut graph = Self { offsets: Vec::with_capacity(total + 1), edges: Vec::new(), regions: Vec::new(), n };
+        let offsets = Vec::with_capacity(total + 1);
+        let mut graph = Self { offsets, edges: Vec::new(), remote: Vec::new(), regions: Vec::new(), n };
         graph.offsets.push(0);
         for part in parts {
             let mut end = graph.edges.len() as u64;
@@ -82,6 +99,7 @@ impl Graph {
                 graph.offsets.push(end);
             }
             graph.edges.extend(part.edges);
+            graph.remote.extend(part.remote);
             graph.regions.extend(part.regions);
         }
         Some(graph)
@@ -106,6 +124,12 @@ impl Graph {
     pub(crate) fn steps(&self, state: u32) -> impl Iterator<Item = (usize, u32)> + '_ {
         let (from, to) = (self.offsets[state as usize], self.offsets[state as usize + 1]);
         self.edges[from as usize..to as usize].iter().map(|edge| split(*edge))
+    }
+
+    /// The steps from a state of a graph in which remote references are noticed.
+    pub(crate) fn charged(&self, from: u32) -> impl Iterator<Item = Edge> + '_ {
+        let remote = &self.remote[self.offsets[from as usize] as usize..];
+        self.steps(from).zip(remote).map(move |((p, to), &remote)| Edge { from, p, to, remote })
     }
 
     fn step_at(&self, state: u32, i: usize) -> Option<(usize, u32)> {

@@ -8,7 +8,9 @@
 //!
 //! Nothing is reported wider than what was explored: see [`Verdict::scope`].
 
+mod cost;
 mod counterexample;
+mod dearest;
 mod expand;
 mod explore;
 mod graph;
@@ -30,7 +32,10 @@ use std::{
 
 use doorway_core::{Property, RegisterKind};
 
-pub use self::explore::Progress;
+pub use self::{
+    cost::{Limits, Maxima, Most, most},
+    explore::Progress,
+};
 use self::{
     counterexample::{concretise, ending_in, going_round},
     expand::{Rules, event},
@@ -117,6 +122,7 @@ pub fn check(subject: &dyn Subject, options: &Options, progress: &Progress) -> R
         gap: (subject.claims().gap)(size),
         order: false,
         bound: subject.claims().bound.map(|bound| bound(size)),
+        charge: None,
     };
     let space = Mutex::new(Space::new(subject, options.registers)?);
     let started = Instant::now();
