@@ -5,6 +5,7 @@
 mod check;
 mod list;
 mod replay;
+mod rmr;
 mod simulate;
 mod usage;
 

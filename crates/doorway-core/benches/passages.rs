@@ -1,0 +1,147 @@
+//! What a passage costs natively: every algorithm of the registry side by side, with and without contention.
+//!
+//! The machine changes its mind about how fast it is, so no lock is measured from beginning to end: in each round every
+//! lock has its turn, and what is shown is the median over the rounds, of the time and of its ratio to the Bakery's in the
+//! same round. Nothing is judged here. Contended rows measure the scheduler as much as the code.
+
+use std::{
+    hint::black_box,
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
+    thread,
+    time::{Duration, Instant},
+};
+
+use doorway_core::{
+    Algorithm, Exclusion, Problem, Size, Unfit, for_each_algorithm,
+    mutex::Bakery,
+    native::{Backoff, Instance, Native},
+};
+
+/// How long a measurement is.
+struct Plan {
+    rounds: usize,
+    /// Rounds before the first one that counts.
+    warm_up: usize,
+    passages: u32,
+}
+
+/// A lock that is measured: how long these processes take for so many passages each.
+struct Contender {
+    name: &'static str,
+    size: Size,
+    run: Result<fn(Size, &[usize], u32) -> Duration, Unfit>,
+}
+
+/// Only what fits is run, so building it here does not fail.
+fn run<A>(size: Size, processes: &[usize], passages: u32) -> Duration
+where
+    A: for<'a> Exclusion<Native<'a, Backoff>, Request = ()> + Sync,
+{
+    // A new one each time: what a process keeps from passage to passage would have to be kept from round to round.
+    let lock = &Instance::<A>::new(size).expect("it has been built before");
+    let ready = &AtomicUsize::new(0);
+    thread::scope(|scope| {
+        let others: Vec<_> = processes[1..]
+            .iter()
+            .map(|&p| scope.spawn(move || process(lock, p, passages, ready, processes.len())))
+            .collect();
+        let mine = process(lock, processes[0], passages, ready, processes.len());
+        others.into_iter().map(|other| other.join().expect("passages do not panic")).fold(mine, Duration::max)
+    })
+}
+
+fn process<'a, A>(lock: &'a Instance<A>, p: usize, passages: u32, ready: &AtomicUsize, all: usize) -> Duration
+where
+    A: Exclusion<Native<'a, Backoff>, Request = ()>,
+{
+    let mut m = lock.view(Backoff, p as u64);
+    let mut keep = lock.algorithm().keep(p);
+    let mut begin = Instant::now();
+    // The first tenth brings the registers into the caches.
+    for i in 0..passages + passages / 10 {
+        if i == passages / 10 {
+            ready.fetch_add(1, SeqCst);
+            // Yielding, not blocking: a thread that has to be woken comes when the other has had its passages.
+            while ready.load(SeqCst) < all {
+                thread::yield_now();
+            }
+            begin = Instant::now();
+        }
+        let Ok((kept, _)) = lock.passage(&mut m, p, (), keep, || black_box(p));
+        keep = kept;
+    }
+    begin.elapsed()
+}
+
+/// The algorithm with each number of slots that is measured.
+fn contenders<A>(n: usize) -> Vec<Contender>
+where
+    A: for<'a> Exclusion<Native<'a, Backoff>, Request = ()> + Sync,
+{
+    let mut slots = vec![1];
+    if A::CLAIMS.problem == Problem::KExclusion && n / 2 > 1 {
+        slots.push(n / 2);
+    }
+    let contender = |k| {
+        let size = Size::slots(n, k);
+        let run = Instance::<A>::new(size).map(|_| run::<A> as fn(Size, &[usize], u32) -> Duration);
+        Contender { name: A::NAME, size, run }
+    };
+    slots.into_iter().map(contender).collect()
+}
+
+macro_rules! all_contenders {
+    ($($algorithm:ty),* $(,)?) => { [$(contenders::<$algorithm> as fn(usize) -> Vec<Contender>),*] };
+}
+
+/// Nanoseconds per passage of every contender, round by round.
+fn measure(all: &[Contender], processes: &[usize], plan: &Plan) -> Vec<Vec<f64>> {
+    let mut times = vec![Vec::new(); all.len()];
+    for round in 0..plan.warm_up + plan.rounds {
+        for (contender, times) in all.iter().zip(&mut times) {
+            let Ok(run) = &contender.run else { continue };
+            let time = run(contender.size, black_box(processes), plan.passages);
+            if round >= plan.warm_up {
+                times.push(time.as_nanos() as f64 / f64::from(plan.passages) / processes.len() as f64);
+            }
+        }
+    }
+    times
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn main() {
+    // `cargo test --all-targets` runs this too, unoptimised: then it only shows that everything works.
+    let bench = std::env::args().any(|arg| arg == "--bench");
+    let (alone, together) = if bench {
+        (Plan { rounds: 51, warm_up: 3, passages: 2_000 }, Plan { rounds: 31, warm_up: 2, passages: 5_000 })
+    } else {
+        (Plan { rounds: 1, warm_up: 0, passages: 50 }, Plan { rounds: 1, warm_up: 0, passages: 50 })
+    };
+    println!("{:>4} {:>8}  {:<26} {:>3} {:>12} {:>10}", "N", "threads", "algorithm", "k", "ns/passage", "to bakery");
+    for n in [2, 8, 32] {
+        let all: Vec<Contender> = for_each_algorithm!(all_contenders).iter().flat_map(|of| of(n)).collect();
+        let bakery = all.iter().position(|c| c.name == Bakery::NAME).expect("the Bakery is in the registry");
+        for (processes, plan) in [(&[n / 2][..], &alone), (&[0, n - 1], &together)] {
+            let times = measure(&all, processes, plan);
+            for (contender, mine) in all.iter().zip(&times) {
+                let Contender { name, size, run } = contender;
+                print!("{n:>4} {:>8}  {name:<26} {:>3} ", processes.len(), size.k);
+                match run {
+                    Ok(_) => {
+                        let ratio = median(mine.iter().zip(&times[bakery]).map(|(mine, its)| mine / its).collect());
+                        println!("{:>12.1} {ratio:>10.2}", median(mine.clone()));
+                    }
+                    Err(unfit) => println!("{:>12}  {unfit}", "–"),
+                }
+            }
+        }
+    }
+    if !bench {
+        println!("not measured: run by `cargo bench` for that");
+    }
+}
