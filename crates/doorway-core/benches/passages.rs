@@ -118,7 +118,7 @@ fn main() {
     // `cargo test --all-targets` runs this too, unoptimised: then it only shows that everything works.
     let bench = std::env::args().any(|arg| arg == "--bench");
     let (alone, together) = if bench {
-        (Plan { rounds: 51, warm_up: 3, passages: 2_000 }, Plan { rounds: 31, warm_up: 2, passages: 5_000 })
+        (Plan { rounds: 51, warm_up: 3, passages: 2_000 }, Plan { rounds: 21, warm_up: 1, passages: 20_000 })
     } else {
         (Plan { rounds: 1, warm_up: 0, passages: 50 }, Plan { rounds: 1, warm_up: 0, passages: 50 })
     };
