@@ -25,11 +25,14 @@ struct Plan {
     passages: u32,
 }
 
-/// A lock that is measured: how long these processes take for so many passages each.
+/// How long these processes take for so many passages each, through a lock of this size.
+type Run = fn(Size, &[usize], u32) -> Duration;
+
+/// A lock that is measured.
 struct Contender {
     name: &'static str,
     size: Size,
-    run: Result<fn(Size, &[usize], u32) -> Duration, Unfit>,
+    run: Result<Run, Unfit>,
 }
 
 /// Only what fits is run, so building it here does not fail.
@@ -84,7 +87,7 @@ where
     }
     let contender = |k| {
         let size = Size::slots(n, k);
-        let run = Instance::<A>::new(size).map(|_| run::<A> as fn(Size, &[usize], u32) -> Duration);
+        let run = Instance::<A>::new(size).map(|_| run::<A> as Run);
         Contender { name: A::NAME, size, run }
     };
     slots.into_iter().map(contender).collect()
