@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(grows(|n| 11.0 * n.log2()), Class::Logarithmic);
         assert_eq!(grows(|n| n * n / 2.0 + n), Class::Quadratic);
         assert_eq!(grows(|_| 7.0), Class::Constant);
-        assert_eq!(grows(|n| if n.log2() as u32 % 2 == 0 { 9.0 } else { 1.0 }), Class::Unclear);
+        assert_eq!(grows(|n| if (n.log2() as u32).is_multiple_of(2) { 9.0 } else { 1.0 }), Class::Unclear);
     }
 
     #[test]
