@@ -112,6 +112,12 @@ fn measure(all: &[Contender], processes: &[usize], plan: &Plan) -> Vec<Vec<f64>>
     times
 }
 
+/// The reason without what it is about, which stands before it.
+fn short(unfit: &Unfit) -> String {
+    let text = unfit.to_string();
+    text.split_once(": ").map_or(text.as_str(), |(_, why)| why).into()
+}
+
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
@@ -139,7 +145,7 @@ fn main() {
                         let ratio = median(mine.iter().zip(&times[bakery]).map(|(mine, its)| mine / its).collect());
                         println!("{:>12.1} {ratio:>10.2}", median(mine.clone()));
                     }
-                    Err(unfit) => println!("{:>12}  {unfit}", "–"),
+                    Err(unfit) => println!("{:>12}  {}", "–", short(unfit)),
                 }
             }
         }

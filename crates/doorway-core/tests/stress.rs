@@ -181,7 +181,12 @@ where
                     break; // threads that are stuck would slow the rest down
                 }
             }
-            Err(unfit) => println!("{:<26} {:>3} {:>3}  – {unfit}", A::NAME, size.n, size.k),
+            Err(unfit) => {
+                // Without what it is about, which stands before it.
+                let why = unfit.to_string();
+                let why = why.split_once(": ").map_or(why.as_str(), |(_, why)| why);
+                println!("{:<26} {:>3} {:>3} {:>12}  {why}", A::NAME, size.n, size.k, "–");
+            }
         }
     }
     println!("{:<26} {:>7} {total:>12}", "", "total");

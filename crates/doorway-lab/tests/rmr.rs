@@ -180,9 +180,11 @@ fn claims_about_waiting_are_true() {
     for entrant in Entrant::all() {
         let k = if entrant.claims.problem == Problem::KExclusion { 2 } else { 1 };
         let subject = entrant.build(Size::slots(k + 1, k), None, false).expect("it fits");
-        let dsm = |steps| spin_cost(&*subject, steps).expect("it runs").expect("somebody waits").dsm;
-        let claimed = entrant.claims.rmr.dsm;
-        assert_eq!(dsm(10_000) > dsm(1_000), claimed.contains("unbounded"), "{}: {claimed}", entrant.name);
+        let cost = |steps| spin_cost(&*subject, steps).expect("it runs").expect("somebody waits");
+        let (short, long, claimed) = (cost(1_000), cost(10_000), entrant.claims.rmr);
+        assert_eq!(long.dsm > short.dsm, claimed.dsm.contains("unbounded"), "{}: {claimed:?}", entrant.name);
+        // With caches there are other ways to pay for ever than to look.
+        assert!(long.cc == short.cc || claimed.cc.contains("unbounded"), "{}: {claimed:?}", entrant.name);
     }
 }
 

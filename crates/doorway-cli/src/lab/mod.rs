@@ -30,14 +30,14 @@ pub(crate) fn run(command: Lab) -> Result<ExitCode, Failure> {
 }
 
 /// The algorithm of that name.
-fn entrant(name: &str) -> Result<&'static Entrant, Failure> {
+fn named(name: &str) -> Result<&'static Entrant, Failure> {
     let names = || Entrant::all().iter().map(|entrant| entrant.name).collect::<Vec<_>>().join(", ");
     Entrant::named(name).ok_or_else(|| Failure::Usage(format!("there is no algorithm {name:?}; there are {}", names())))
 }
 
 /// The algorithm that the arguments name, and an instance of it.
 fn instance(args: &Instance) -> Result<(&'static Entrant, Box<dyn Subject>), Failure> {
-    let entrant = entrant(&args.algorithm)?;
+    let entrant = named(&args.algorithm)?;
     let mutant = match &args.mutant {
         None => None,
         Some(name) => {

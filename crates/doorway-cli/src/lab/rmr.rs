@@ -71,7 +71,7 @@ fn entrants(args: &Rmr) -> Result<Vec<&'static Entrant>, Failure> {
     }
     let entrants = match &args.algorithms[..] {
         [] => Entrant::all().iter().collect(),
-        names => names.iter().map(|name| super::entrant(name)).collect::<Result<Vec<_>, _>>()?,
+        names => names.iter().map(|name| super::named(name)).collect::<Result<Vec<_>, _>>()?,
     };
     match args.k {
         Some(0) => return usage("-k 0: there has to be a slot; try -k 1".into()),

@@ -12,10 +12,9 @@ fn of<'a>(report: &'a Value, name: &str) -> &'a Value {
 #[test]
 fn every_algorithm_is_measured_and_every_field_is_there() {
     let report = json(0, &["lab", "rmr", "--up-to", "8", "--passages", "2", "--json"]);
-    let listed = json(0, &["lab", "list", "--json"]);
-    assert_eq!(report.as_array().map(Vec::len), listed.as_array().map(Vec::len));
     for name in ALGORITHMS {
         let entry = of(&report, name);
+        let slots = if entry["problem"] == "k-exclusion" { 2 } else { 1 };
         has_fields(
             entry,
             &[
@@ -32,7 +31,8 @@ fn every_algorithm_is_measured_and_every_field_is_there() {
                 "exact",
             ],
         );
-        assert_eq!((&entry["k"], &entry["passages"], &entry["exact"]), (&value!(1), &value!(2), &value!([])), "{name}");
+        let said = (&entry["k"], &entry["passages"], &entry["exact"]);
+        assert_eq!(said, (&value!(slots), &value!(2), &value!([])), "{name}");
         for curve in entry["curves"].as_array().expect("an array") {
             let points = curve["points"].as_array().expect("an array");
             assert_eq!(points.iter().map(|p| &p["n"]).collect::<Vec<_>>(), [2, 4, 8], "{name}");
