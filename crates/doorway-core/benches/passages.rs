@@ -22,7 +22,8 @@ struct Plan {
     rounds: usize,
     /// Rounds before the first one that counts.
     warm_up: usize,
-    passages: u32,
+    /// How long each lock has its turn, about: some are a thousand times as dear as others.
+    turn: Duration,
 }
 
 /// How long these processes take for so many passages each, through a lock of this size.
@@ -30,7 +31,7 @@ type Run = fn(Size, &[usize], u32) -> Duration;
 
 /// A lock that is measured.
 struct Contender {
-    name: &'static str,
+    name: String,
     size: Size,
     run: Result<Run, Unfit>,
 }
@@ -88,7 +89,8 @@ where
     let contender = |k| {
         let size = Size::slots(n, k);
         let run = Instance::<A>::new(size).map(|_| run::<A> as Run);
-        Contender { name: A::NAME, size, run }
+        let variant = A::VARIANT.map_or(String::new(), |variant| format!(" ({variant})"));
+        Contender { name: format!("{}{variant}", A::NAME), size, run }
     };
     slots.into_iter().map(contender).collect()
 }
@@ -97,15 +99,25 @@ macro_rules! all_contenders {
     ($($algorithm:ty),* $(,)?) => { [$(contenders::<$algorithm> as fn(usize) -> Vec<Contender>),*] };
 }
 
+/// How many passages of each process take about this long.
+fn passages(contender: &Contender, processes: &[usize], turn: Duration) -> u32 {
+    const FEW: u32 = 20;
+    let Ok(run) = &contender.run else { return FEW };
+    let few = run(contender.size, processes, FEW).max(Duration::from_nanos(1));
+    let wanted = turn.as_secs_f64() / few.as_secs_f64() * f64::from(FEW);
+    wanted.clamp(f64::from(FEW), 100_000.0) as u32
+}
+
 /// Nanoseconds per passage of every contender, round by round.
 fn measure(all: &[Contender], processes: &[usize], plan: &Plan) -> Vec<Vec<f64>> {
     let mut times = vec![Vec::new(); all.len()];
+    let passages: Vec<u32> = all.iter().map(|contender| passages(contender, processes, plan.turn)).collect();
     for round in 0..plan.warm_up + plan.rounds {
-        for (contender, times) in all.iter().zip(&mut times) {
+        for ((contender, times), &passages) in all.iter().zip(&mut times).zip(&passages) {
             let Ok(run) = &contender.run else { continue };
-            let time = run(contender.size, black_box(processes), plan.passages);
+            let time = run(contender.size, black_box(processes), passages);
             if round >= plan.warm_up {
-                times.push(time.as_nanos() as f64 / f64::from(plan.passages) / processes.len() as f64);
+                times.push(time.as_nanos() as f64 / f64::from(passages) / processes.len() as f64);
             }
         }
     }
@@ -127,9 +139,11 @@ fn main() {
     // `cargo test --all-targets` runs this too, unoptimised: then it only shows that everything works.
     let bench = std::env::args().any(|arg| arg == "--bench");
     let (alone, together) = if bench {
-        (Plan { rounds: 51, warm_up: 3, passages: 2_000 }, Plan { rounds: 21, warm_up: 1, passages: 20_000 })
+        let millis = Duration::from_millis;
+        (Plan { rounds: 51, warm_up: 3, turn: millis(1) }, Plan { rounds: 21, warm_up: 1, turn: millis(10) })
     } else {
-        (Plan { rounds: 1, warm_up: 0, passages: 50 }, Plan { rounds: 1, warm_up: 0, passages: 50 })
+        let briefly = || Plan { rounds: 1, warm_up: 0, turn: Duration::ZERO };
+        (briefly(), briefly())
     };
     println!("{:>4} {:>8}  {:<26} {:>3} {:>12} {:>10}", "N", "threads", "algorithm", "k", "ns/passage", "to bakery");
     for n in [2, 8, 32] {

@@ -20,7 +20,7 @@ use std::{
 
 use common::{Room, slots};
 use doorway_core::{
-    Exclusion, Size, Unfit, for_each_algorithm,
+    Algorithm, Exclusion, Size, Unfit, for_each_algorithm,
     native::{Backoff, Instance, Native},
 };
 
@@ -41,7 +41,7 @@ enum Until {
 
 /// What came of one run.
 struct Row {
-    name: &'static str,
+    name: String,
     size: Size,
     passages: u64,
     most: u64,
@@ -107,6 +107,11 @@ where
     me.place.store(DONE, SeqCst);
 }
 
+/// The name, with which of several it is.
+fn name<A: Algorithm>() -> String {
+    format!("{}{}", A::NAME, A::VARIANT.map_or(String::new(), |variant| format!(" ({variant})")))
+}
+
 /// One run.
 fn run<A>(size: Size, until: Until) -> Result<Row, Unfit>
 where
@@ -130,7 +135,7 @@ where
     let complaint = stuck
         .or_else(|| shared.room.complaint(passages))
         .or_else(|| unused().then(|| format!("never more than {most} inside")));
-    Ok(Row { name: A::NAME, size, passages, most, time: began.elapsed(), complaint })
+    Ok(Row { name: name::<A>(), size, passages, most, time: began.elapsed(), complaint })
 }
 
 /// Waits until the run is over; says who is stuck if it never will be.
@@ -185,7 +190,7 @@ where
                 // Without what it is about, which stands before it.
                 let why = unfit.to_string();
                 let why = why.split_once(": ").map_or(why.as_str(), |(_, why)| why);
-                println!("{:<26} {:>3} {:>3} {:>12}  {why}", A::NAME, size.n, size.k, "–");
+                println!("{:<26} {:>3} {:>3} {:>12}  {why}", name::<A>(), size.n, size.k, "–");
             }
         }
     }
