@@ -6,7 +6,10 @@
 
 use std::{
     hint::black_box,
-    sync::atomic::{AtomicUsize, Ordering::SeqCst},
+    sync::atomic::{
+        AtomicBool, AtomicUsize,
+        Ordering::{Relaxed, SeqCst},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -22,12 +25,12 @@ struct Plan {
     rounds: usize,
     /// Rounds before the first one that counts.
     warm_up: usize,
-    /// How long each lock has its turn, about: some are a thousand times as dear as others.
+    /// How long a lock has its turn. Time and not passages, since some are a thousand times as dear as others.
     turn: Duration,
 }
 
-/// How long these processes take for so many passages each, through a lock of this size.
-type Run = fn(Size, &[usize], u32) -> Duration;
+/// Nanoseconds per passage when these processes go through a lock of this size for so long.
+type Run = fn(Size, &[usize], Duration) -> f64;
 
 /// A lock that is measured.
 struct Contender {
@@ -36,45 +39,68 @@ struct Contender {
     run: Result<Run, Unfit>,
 }
 
+/// Passages between two looks at the clock, which takes as long as a few of them.
+const CHUNK: u64 = 64;
+
 /// Only what fits is run, so building it here does not fail.
-fn run<A>(size: Size, processes: &[usize], passages: u32) -> Duration
+fn run<A>(size: Size, processes: &[usize], turn: Duration) -> f64
 where
     A: for<'a> Exclusion<Native<'a, Backoff>, Request = ()> + Sync,
 {
     // A new one each time: what a process keeps from passage to passage would have to be kept from round to round.
     let lock = &Instance::<A>::new(size).expect("it has been built before");
-    let ready = &AtomicUsize::new(0);
+    let (ready, stop) = (&AtomicUsize::new(0), &AtomicBool::new(false));
     thread::scope(|scope| {
-        let others: Vec<_> = processes[1..]
-            .iter()
-            .map(|&p| scope.spawn(move || process(lock, p, passages, ready, processes.len())))
-            .collect();
-        let mine = process(lock, processes[0], passages, ready, processes.len());
-        others.into_iter().map(|other| other.join().expect("passages do not panic")).fold(mine, Duration::max)
+        let (&first, rest) = processes.split_first().expect("somebody competes");
+        let start = move || {
+            ready.fetch_add(1, SeqCst);
+            // Yielding, not blocking: a thread that has to be woken comes when the other has had its passages.
+            while ready.load(SeqCst) < processes.len() {
+                thread::yield_now();
+            }
+            Instant::now()
+        };
+        let other = |&p| scope.spawn(move || process(lock, p, start, |_| stop.load(Relaxed)));
+        let others: Vec<_> = rest.iter().map(other).collect();
+        let mine = process(lock, first, start, |begin| begin.elapsed() >= turn);
+        stop.store(true, Relaxed);
+        let theirs = others.into_iter().map(|other| other.join().expect("passages do not panic"));
+        // From the first who began to the last who ended: each of them may have been kept from running meanwhile.
+        let all = theirs.fold(mine, |a, b| (a.0 + b.0, a.1.min(b.1), a.2.max(b.2)));
+        (all.2 - all.1).as_nanos() as f64 / all.0 as f64
     })
 }
 
-fn process<'a, A>(lock: &'a Instance<A>, p: usize, passages: u32, ready: &AtomicUsize, all: usize) -> Duration
+/// Passages until it is over: how many, and when they began and ended.
+fn process<'a, A>(
+    lock: &'a Instance<A>,
+    p: usize,
+    start: impl Fn() -> Instant,
+    over: impl Fn(Instant) -> bool,
+) -> (u64, Instant, Instant)
 where
     A: Exclusion<Native<'a, Backoff>, Request = ()>,
 {
     let mut m = lock.view(Backoff, p as u64);
-    let mut keep = lock.algorithm().keep(p);
-    let mut begin = Instant::now();
-    // The first tenth brings the registers into the caches.
-    for i in 0..passages + passages / 10 {
-        if i == passages / 10 {
-            ready.fetch_add(1, SeqCst);
-            // Yielding, not blocking: a thread that has to be woken comes when the other has had its passages.
-            while ready.load(SeqCst) < all {
-                thread::yield_now();
-            }
-            begin = Instant::now();
+    let mut keep = Some(lock.algorithm().keep(p));
+    let mut chunk = || {
+        let mut kept = keep.take().expect("it is put back");
+        for _ in 0..CHUNK {
+            let Ok((next, _)) = lock.passage(&mut m, p, (), kept, || black_box(p));
+            kept = next;
         }
-        let Ok((kept, _)) = lock.passage(&mut m, p, (), keep, || black_box(p));
-        keep = kept;
+        keep = Some(kept);
+    };
+    chunk(); // brings the registers into the caches
+    let begin = start();
+    let mut passages = 0;
+    loop {
+        chunk();
+        passages += CHUNK;
+        if over(begin) {
+            return (passages, begin, Instant::now());
+        }
     }
-    begin.elapsed()
 }
 
 /// The algorithm with each number of slots that is measured.
@@ -99,25 +125,15 @@ macro_rules! all_contenders {
     ($($algorithm:ty),* $(,)?) => { [$(contenders::<$algorithm> as fn(usize) -> Vec<Contender>),*] };
 }
 
-/// How many passages of each process take about this long.
-fn passages(contender: &Contender, processes: &[usize], turn: Duration) -> u32 {
-    const FEW: u32 = 20;
-    let Ok(run) = &contender.run else { return FEW };
-    let few = run(contender.size, processes, FEW).max(Duration::from_nanos(1));
-    let wanted = turn.as_secs_f64() / few.as_secs_f64() * f64::from(FEW);
-    wanted.clamp(f64::from(FEW), 100_000.0) as u32
-}
-
 /// Nanoseconds per passage of every contender, round by round.
 fn measure(all: &[Contender], processes: &[usize], plan: &Plan) -> Vec<Vec<f64>> {
     let mut times = vec![Vec::new(); all.len()];
-    let passages: Vec<u32> = all.iter().map(|contender| passages(contender, processes, plan.turn)).collect();
     for round in 0..plan.warm_up + plan.rounds {
-        for ((contender, times), &passages) in all.iter().zip(&mut times).zip(&passages) {
+        for (contender, times) in all.iter().zip(&mut times) {
             let Ok(run) = &contender.run else { continue };
-            let time = run(contender.size, black_box(processes), passages);
+            let time = run(contender.size, black_box(processes), plan.turn);
             if round >= plan.warm_up {
-                times.push(time.as_nanos() as f64 / f64::from(passages) / processes.len() as f64);
+                times.push(time);
             }
         }
     }
