@@ -29,6 +29,9 @@ pub(crate) enum Lab {
     /// Run a long schedule and count remote memory references
     #[command(after_help = SIMULATE_HELP)]
     Simulate(Simulate),
+    /// Measure how remote memory references grow with the number of processes
+    #[command(after_help = RMR_HELP)]
+    Rmr(Rmr),
     /// Run a saved trace again, step by step
     Replay(Replay),
 }
@@ -78,6 +81,23 @@ Exit code:
   0  no property was violated
   1  a property was violated
   2  usage error";
+
+const RMR_HELP: &str = "\
+Runs each algorithm with n = 2, 4, 8, … processes, counts the remote memory references of every
+passage with coherent caches (CC) and with distributed shared memory (DSM), and fits their worst
+and their mean over n, log₂ n and n². What is not local-spin has no bound in DSM: it is not fitted,
+and it is shown what waiting costs. With --exact, the most over all runs, for 2 and 3 processes.
+
+Schedulers: random, pct, round-robin and, for burns-lamport, 002-section-4; see lab simulate.
+
+Exit code:
+  0  done
+  2  usage error
+
+Examples:
+  doorway lab rmr
+  doorway lab rmr bakery yang-anderson --up-to 256
+  doorway lab rmr burns-lamport --scheduler 002-section-4 --exact";
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
@@ -164,6 +184,40 @@ pub(crate) struct Simulate {
     /// Stop after this many steps
     #[arg(long, value_name = "M", default_value_t = 100_000_000)]
     pub(crate) max_steps: u64,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Rmr {
+    /// The algorithms, as in `doorway lab list`; default: all
+    #[arg(value_name = "ALG")]
+    pub(crate) algorithms: Vec<String>,
+    /// Slots (k-exclusion); among few processes one less than there are; default: 2
+    #[arg(short, value_name = "K")]
+    pub(crate) k: Option<usize>,
+    /// The most processes
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub(crate) up_to: usize,
+    /// Who moves next; may be repeated; default: all there are for the algorithm
+    #[arg(long, value_name = "NAME")]
+    pub(crate) scheduler: Vec<String>,
+    /// Passages per process
+    #[arg(long, value_name = "P", default_value_t = 5)]
+    pub(crate) passages: u64,
+    /// Seed of everything that is random
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Stop a run after this many steps; it is then not fitted
+    #[arg(long, value_name = "M", default_value_t = 1_000_000_000)]
+    pub(crate) max_steps: u64,
+    /// Find the most references over all runs, for 2 and 3 processes
+    #[arg(long)]
+    pub(crate) exact: bool,
+    /// With --exact: give up a search after this many states
+    #[arg(long, value_name = "M", default_value_t = 5_000_000)]
+    pub(crate) max_states: u64,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,77 +1,29 @@
 //! The native memory with real threads: every algorithm under contention, arenas in other people's memory, padding.
 
+mod common;
+
 use std::{
     sync::{
         Barrier,
-        atomic::{
-            AtomicU64,
-            Ordering::{Relaxed, SeqCst},
-        },
+        atomic::{AtomicU64, Ordering::SeqCst},
     },
     thread,
 };
 
+use common::{Room, slots};
 use doorway_core::{
-    Algorithm, Exclusion, Home, Layout, Problem, Size, for_each_algorithm,
+    Algorithm, Exclusion, Home, Layout, Size, for_each_algorithm,
     layout::{Cell, LINE},
     mutex::Bakery,
     native::{Backoff, Instance, Native, initialise},
 };
-
-/// What the lock is for. It notes what goes wrong instead of panicking: a process that panics inside leaves the others
-/// waiting for ever, and the test with them.
-struct Room {
-    /// How many may be inside at once.
-    slots: u64,
-    inside: AtomicU64,
-    /// How often somebody came in or left and there were too many.
-    crowds: AtomicU64,
-    /// The most that were inside at once.
-    most: AtomicU64,
-    /// With one slot counted by a read and a write apart, so that a meeting also loses a visit.
-    visits: AtomicU64,
-}
-
-impl Room {
-    fn new(slots: usize) -> Self {
-        let zero = || AtomicU64::new(0);
-        Self { slots: slots as u64, inside: zero(), crowds: zero(), most: zero(), visits: zero() }
-    }
-
-    fn visit(&self) {
-        let now = self.inside.fetch_add(1, SeqCst) + 1;
-        let visits = self.visits.load(Relaxed);
-        if visits.is_multiple_of(8) {
-            // Lets the others run into a lock that is taken, also where there are fewer cores than processes.
-            thread::yield_now();
-        }
-        if self.slots == 1 {
-            self.visits.store(visits + 1, Relaxed);
-        } else {
-            self.visits.fetch_add(1, Relaxed);
-        }
-        let most = now.max(self.inside.fetch_sub(1, SeqCst));
-        self.most.fetch_max(most, Relaxed);
-        self.crowds.fetch_add(u64::from(most > self.slots), Relaxed);
-    }
-
-    fn check(&self, name: &str, n: usize, passages: u64) {
-        assert_eq!(self.crowds.load(SeqCst), 0, "{name}, n = {n}, k = {}: too many inside", self.slots);
-        assert_eq!(self.visits.load(SeqCst), n as u64 * passages, "{name}, n = {n}: passages were lost");
-    }
-}
 
 /// `n` threads at once, with so many passages each. That it returns says that nobody is left waiting.
 fn contend<A>(n: usize, passages: u64)
 where
     A: for<'a> Exclusion<Native<'a, Backoff>, Request = ()> + Sync,
 {
-    let slots = match A::CLAIMS.problem {
-        Problem::Mutex => vec![1],
-        Problem::KExclusion => [1, n / 2, n - 1].into_iter().filter(|&k| k > 0).collect(),
-        Problem::Group => panic!("{}: say here what may happen inside", A::NAME),
-    };
-    for k in slots {
+    for k in slots::<A>(n) {
         // An algorithm may have a limit, and then it says so.
         match Instance::<A>::new(Size::slots(n, k)) {
             Ok(lock) => crowd(&lock, n, k, passages),
@@ -88,10 +40,10 @@ where
     thread::scope(|scope| {
         for p in 0..n {
             let (room, start) = (&room, &start);
-            scope.spawn(move || process(lock, p, passages, start, || room.visit()));
+            scope.spawn(move || process(lock, p, passages, start, || room.visit(0)));
         }
     });
-    room.check(A::NAME, n, passages);
+    assert_eq!(room.complaint(n as u64 * passages), None, "{}, n = {n}, k = {k}", A::NAME);
 }
 
 /// What one thread does: process `p`'s passages, begun together with the others.
@@ -139,10 +91,10 @@ fn the_room_notices_a_meeting() {
     for slots in [1, 3] {
         let room = Room::new(slots);
         room.inside.fetch_add(slots as u64 - 1, SeqCst);
-        room.visit();
+        room.visit(0);
         assert_eq!((room.crowds.load(SeqCst), room.most.load(SeqCst)), (0, slots as u64));
         room.inside.fetch_add(1, SeqCst);
-        room.visit();
+        room.visit(0);
         assert_eq!((room.crowds.load(SeqCst), room.most.load(SeqCst)), (1, slots as u64 + 1));
     }
 }
@@ -170,13 +122,13 @@ fn an_arena_may_be_anybodys_memory() {
                 for _ in 0..PASSAGES {
                     let Ok(pass) = bakery.doorway(&mut m, p, (), ());
                     let Ok(pass) = bakery.waiting(&mut m, p, pass);
-                    room.visit();
+                    room.visit(0);
                     let Ok(()) = bakery.exit(&mut m, p, pass);
                 }
             });
         }
     });
-    room.check("bakery", size.n, PASSAGES);
+    assert_eq!(room.complaint(size.n as u64 * PASSAGES), None);
     for (index, word) in ARENA.iter().enumerate() {
         let register = layout.cells().iter().any(|cell| cell.index == index);
         assert_eq!(word.load(SeqCst), if register { 0 } else { OLD }, "word {index}");

@@ -2,6 +2,8 @@
 //!
 //! - [`check`](check()) explores every interleaving and decides properties, with counterexamples that can be replayed;
 //! - [`simulate`](simulate::simulate) makes long runs under a scheduler and counts remote memory references;
+//! - [`rmr`] does so for one n after the other and says how the references grow; [`most`](most()) finds their maximum
+//!   over all runs;
 //! - [`machine`] runs one schedule, step by step;
 //! - [`trace`] keeps schedules in files.
 //!
@@ -18,12 +20,16 @@ pub mod machine;
 pub mod monitor;
 mod random;
 mod replay;
+pub mod rmr;
 pub mod schedule;
 pub mod simulate;
 mod subject;
 pub mod trace;
 
-pub use check::{Comparison, Difference, Incomparable, Joint, Options, Progress, Report, Verdict, check, equivalent};
+pub use check::{
+    Comparison, Difference, Incomparable, Joint, Limits, Maxima, Most, Options, Progress, Report, Verdict, check,
+    equivalent, most,
+};
 pub use fault::Fault;
 pub use random::Random;
 pub use replay::{Access, Kind, Replay, Stop};

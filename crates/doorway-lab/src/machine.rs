@@ -2,9 +2,14 @@
 //! traces and the tests of the engine all run on it; the checker's counterexamples are replayed on it, uncut, before
 //! they are printed.
 
+mod recall;
+
+use std::sync::Arc;
+
 use doorway_core::{RegisterKind, layout::Erased};
 use rustc_hash::FxHashMap;
 
+use self::recall::{Local, Recall};
 use crate::{
     fault::Fault,
     replay::Kind,
@@ -51,8 +56,10 @@ pub enum Half {
 pub struct Machine<'s> {
     subject: &'s dyn Subject,
     values: Vec<Box<dyn Erased>>,
-    locals: Vec<LocalState>,
-    moves: Vec<Vec<Move>>,
+    /// How often each register has been written.
+    versions: Vec<u64>,
+    locals: Vec<Arc<Local>>,
+    recalls: Vec<Recall>,
     /// The move whose write is half done, with the region that the process is in meanwhile.
     writing: Vec<Option<(Move, Region)>>,
     dense: FxHashMap<usize, usize>,
@@ -68,14 +75,16 @@ impl<'s> Machine<'s> {
     /// When the algorithm cannot be run in the lab.
     pub fn new(subject: &'s dyn Subject, kind: RegisterKind, cut: bool) -> Result<Self, Fault> {
         let n = subject.size().n;
-        let locals: Vec<LocalState> = (0..n).map(|p| subject.start(p)).collect();
-        let moves =
-            locals.iter().enumerate().map(|(p, local)| subject.moves(p, local, cut)).collect::<Result<_, _>>()?;
+        let local = |p| {
+            let state = subject.start(p);
+            Ok(Arc::new(Local { moves: subject.moves(p, &state, cut)?, state }))
+        };
         Ok(Self {
             subject,
             values: subject.cells().iter().map(|cell| cell.init.copy()).collect(),
-            locals,
-            moves,
+            versions: vec![0; subject.cells().len()],
+            locals: (0..n).map(local).collect::<Result<_, _>>()?,
+            recalls: (0..n).map(|_| Recall::default()).collect(),
             writing: vec![None; n],
             dense: subject.cells().iter().enumerate().map(|(i, cell)| (cell.id(), i)).collect(),
             kind,
@@ -84,7 +93,7 @@ impl<'s> Machine<'s> {
         })
     }
 
-    /// Leaves out the words in [`Event::access`], which take time.
+    /// Leaves out the words in [`Event::access`], which take time, and recalls looks instead of replaying them.
     #[must_use]
     pub fn silent(mut self) -> Self {
         self.describe = false;
@@ -93,7 +102,7 @@ impl<'s> Machine<'s> {
 
     /// Where process `p` is.
     pub fn region(&self, p: usize) -> Region {
-        self.writing[p].map_or_else(|| self.locals[p].region(), |(_, region)| region)
+        self.writing[p].map_or_else(|| self.locals[p].state.region(), |(_, region)| region)
     }
 
     /// How many processes are in the critical section.
@@ -103,7 +112,7 @@ impl<'s> Machine<'s> {
 
     /// What process `p` may do next.
     pub fn moves(&self, p: usize) -> &[Move] {
-        &self.moves[p]
+        &self.locals[p].moves
     }
 
     /// The register that process `p` will touch if it makes this move.
@@ -127,7 +136,7 @@ impl<'s> Machine<'s> {
     }
 
     pub(crate) fn local(&self, p: usize) -> &LocalState {
-        &self.locals[p]
+        &self.locals[p].state
     }
 
     /// Whether a read of this register would overlap a write.
@@ -146,8 +155,14 @@ impl<'s> Machine<'s> {
             self.writing[p] = None;
             return self.make(p, step, region, garbage, Some(Half::End));
         }
-        let step = self.moves[p].iter().find(|m| m.choice == choice).copied().ok_or(Fault::Impure)?;
+        let moves = &self.locals[p].moves;
+        let index = moves.iter().position(|m| m.choice == choice).ok_or(Fault::Impure)?;
+        let step = moves[index];
         let from = self.region(p);
+        if !self.describe && self.cut && garbage.is_none() && step.access.kind != Kind::Write {
+            return self.look(p, step, index, from);
+        }
+        self.recalls[p].forget();
         if step.access.kind != Kind::Write || self.kind == RegisterKind::Atomic {
             return self.make(p, step, from, garbage, None);
         }
@@ -189,8 +204,8 @@ impl<'s> Machine<'s> {
             Some(garbage) => Some(garbage),
             None => register.map(|r| &*self.values[r]),
         };
-        let stepped = self.subject.step(p, &self.locals[p], step.choice, value, self.cut)?;
-        let idle = step.access.waits && self.cut && stepped.effect.is_none() && stepped.local == self.locals[p];
+        let stepped = self.subject.step(p, &self.locals[p].state, step.choice, value, self.cut)?;
+        let idle = step.access.waits && self.cut && stepped.effect.is_none() && stepped.local == self.locals[p].state;
         let access = if self.describe {
             self.describe(&step, register, value, stepped.effect.as_deref(), garbage.is_some(), half)
         } else {
@@ -200,12 +215,48 @@ impl<'s> Machine<'s> {
         if let (Some(r), Some(new)) = (register, stepped.effect) {
             changed = half.is_some() || !new.same(&*self.values[r]);
             self.values[r] = new;
+            self.versions[r] += 1;
         }
         if !idle {
-            self.moves[p] = self.subject.moves(p, &stepped.local, self.cut)?;
-            self.locals[p] = stepped.local;
+            let moves = self.subject.moves(p, &stepped.local, self.cut)?;
+            self.locals[p] = Arc::new(Local { state: stepped.local, moves });
         }
-        Ok(Event {
+        Ok(self.event(p, &step, register, access, from, half, idle, changed))
+    }
+
+    /// A step that may turn out to change nothing shared: recalled if it has been made before, else made and noted.
+    fn look(&mut self, p: usize, step: Move, index: usize, from: Region) -> Result<Event, Fault> {
+        let register = self.register_of(&step);
+        let version = register.map_or(0, |r| self.versions[r]);
+        if let Some(to) = self.recalls[p].recall(index, version) {
+            let idle = step.access.waits && Arc::ptr_eq(to, &self.locals[p]);
+            self.locals[p] = to.clone();
+            return Ok(self.event(p, &step, register, String::new(), from, None, idle, false));
+        }
+        let before = self.locals[p].clone();
+        let event = self.make(p, step, from, None, None)?;
+        let unchanged = register.is_some_and(|r| self.versions[r] == version);
+        if unchanged && event.to == from {
+            self.recalls[p].note(&before, index, version, &self.locals[p]);
+        } else {
+            self.recalls[p].forget();
+        }
+        Ok(event)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "an event is made of this many things")]
+    fn event(
+        &self,
+        p: usize,
+        step: &Move,
+        register: Option<usize>,
+        access: String,
+        from: Region,
+        half: Option<Half>,
+        idle: bool,
+        changed: bool,
+    ) -> Event {
+        Event {
             process: p,
             line: step.access.line,
             kind: step.access.kind,
@@ -213,11 +264,11 @@ impl<'s> Machine<'s> {
             register,
             access,
             from,
-            to: self.locals[p].region(),
+            to: self.locals[p].state.region(),
             abandons: step.choice == Choice::Abandon,
             idle,
             changed,
-        })
+        }
     }
 
     fn describe(

@@ -10,7 +10,7 @@ use crate::{
 
 /// What a scheduler may look at.
 pub struct View<'a> {
-    /// Processes that can move.
+    /// Processes that can move, in ascending order.
     pub able: &'a [usize],
     /// The last step.
     pub last: Option<&'a Event>,
@@ -112,7 +112,8 @@ pub struct RoundRobin {
 
 impl Scheduler for RoundRobin {
     fn next(&mut self, view: &View<'_>) -> Result<Option<usize>, ScheduleError> {
-        let chosen = view.able.iter().copied().find(|&p| p >= self.next).or(view.able.first().copied());
+        let at = view.able.partition_point(|&p| p < self.next);
+        let chosen = view.able.get(at).or(view.able.first()).copied();
         self.next = chosen.map_or(0, |p| p + 1);
         Ok(chosen)
     }

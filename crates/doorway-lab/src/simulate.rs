@@ -84,6 +84,15 @@ pub fn scheduler<E: From<ScheduleError>>(
     })
 }
 
+/// The schedulers that every algorithm has, and then the ones that papers have made for this one.
+pub fn schedulers(algorithm: &str) -> Vec<&'static str> {
+    let mut names = vec!["random", "pct", "round-robin"];
+    if algorithm == "burns-lamport" {
+        names.push(SECTION_4);
+    }
+    names
+}
+
 /// Runs a subject under a scheduler.
 ///
 /// # Errors
@@ -228,7 +237,7 @@ impl Noted {
 }
 
 /// What a process chooses: the only thing it can, or one at random. A wait is given up once in a while.
-fn choose(machine: &Machine<'_>, p: usize, random: &mut Random) -> Choice {
+pub(crate) fn choose(machine: &Machine<'_>, p: usize, random: &mut Random) -> Choice {
     match machine.moves(p) {
         [only] => only.choice,
         [first, second] if second.choice == Choice::Abandon => {

@@ -158,3 +158,27 @@ fn scripts_say_where_they_go_wrong() {
     let gone = follow("0 until critical\n0 until remainder\n0").err();
     assert!(matches!(gone, Some(SimulateError::Schedule(ScheduleError::Stuck { line: 3, process: 0 }))), "{gone:?}");
 }
+
+/// References do not depend on how the simulator makes its steps: these were counted when it replayed every single one.
+#[test]
+fn counts_stay_what_they_were() {
+    for (name, scheduler, steps, cc, dsm) in [
+        ("bakery", "random", 19597, (3213, 56), (19277, 317)),
+        ("bakery", "pct", 4718, (2897, 53), (4398, 60)),
+        ("bakery", "round-robin", 17736, (3622, 64), (17416, 270)),
+        ("black-white-bakery", "random", 27801, (3729, 62), (27401, 444)),
+        ("black-white-bakery", "pct", 17912, (3305, 57), (17512, 729)),
+        ("black-white-bakery", "round-robin", 27072, (3866, 67), (26672, 407)),
+        ("burns-lamport", "random", 13542, (2307, 230), (12650, 1436)),
+        ("burns-lamport", "pct", 2645, (1046, 83), (2245, 163)),
+        ("burns-lamport", "round-robin", 12910, (3235, 302), (11550, 1290)),
+        ("yang-anderson", "random", 9027, (2532, 38), (2610, 38)),
+        ("yang-anderson", "pct", 2900, (2057, 36), (2151, 37)),
+        ("yang-anderson", "round-robin", 7645, (2500, 35), (2579, 36)),
+    ] {
+        let outcome = run(&*subject(name, 16), scheduler, &passages(5, 7));
+        let of = |cost: doorway_lab::cost::Cost| (cost.total, cost.max);
+        let counted = (outcome.steps, of(outcome.meter.cc), of(outcome.meter.dsm));
+        assert_eq!(counted, (steps, cc, dsm), "{name} {scheduler}");
+    }
+}

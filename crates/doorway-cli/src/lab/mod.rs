@@ -4,6 +4,7 @@ mod check;
 mod equivalent;
 mod list;
 mod replay;
+mod rmr;
 mod script;
 mod simulate;
 mod steps;
@@ -25,15 +26,20 @@ pub(crate) fn run(command: Lab) -> Result<ExitCode, Failure> {
         Lab::List(args) => list::run(&args),
         Lab::Check(args) => check::run(&args),
         Lab::Simulate(args) => simulate::run(&args),
+        Lab::Rmr(args) => rmr::run(&args),
         Lab::Replay(args) => replay::run(&args),
     }
 }
 
+/// The algorithm of that name.
+fn named(name: &str) -> Result<&'static Entrant, Failure> {
+    let names = || Entrant::all().iter().map(|entrant| entrant.name).collect::<Vec<_>>().join(", ");
+    Entrant::named(name).ok_or_else(|| Failure::Usage(format!("there is no algorithm {name:?}; there are {}", names())))
+}
+
 /// The algorithm that the arguments name, and an instance of it.
 fn instance(args: &Instance) -> Result<(&'static Entrant, Box<dyn Subject>), Failure> {
-    let names = || Entrant::all().iter().map(|entrant| entrant.name).collect::<Vec<_>>().join(", ");
-    let entrant = Entrant::named(&args.algorithm)
-        .ok_or_else(|| Failure::Usage(format!("there is no algorithm {:?}; there are {}", args.algorithm, names())))?;
+    let entrant = named(&args.algorithm)?;
     let mutant = match &args.mutant {
         None => None,
         Some(name) => {

@@ -23,6 +23,15 @@ impl From<ScheduleError> for Failure {
     }
 }
 
+impl From<SimulateError> for Failure {
+    fn from(error: SimulateError) -> Self {
+        match error {
+            SimulateError::Schedule(error) => error.into(),
+            SimulateError::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &Simulate) -> Result<ExitCode, Failure> {
     let (_, subject) = super::instance(&args.instance)?;
@@ -38,10 +47,7 @@ pub(crate) fn run(args: &Simulate) -> Result<ExitCode, Failure> {
     }
     let mut scheduler = scheduler(&args.scheduler, &*subject, args.seed, |file| read(Path::new(file)))?;
     let how = Simulation { passages: args.passages, seed: args.seed, crashes: args.crashes, max_steps: args.max_steps };
-    let outcome = simulate(&*subject, &how, &mut *scheduler).map_err(|error| match error {
-        SimulateError::Schedule(error) => error.into(),
-        SimulateError::Fault(fault) => Failure::Fault(fault),
-    })?;
+    let outcome = simulate(&*subject, &how, &mut *scheduler)?;
     let text = if args.json { as_json(&*subject, args, &outcome) } else { as_text(&*subject, args, &outcome) };
     print(&text)?;
     Ok(ExitCode::from(u8::from(outcome.violations > 0)))

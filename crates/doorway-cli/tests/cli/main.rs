@@ -6,6 +6,7 @@ mod check;
 mod equivalent;
 mod list;
 mod replay;
+mod rmr;
 mod script;
 mod simulate;
 mod usage;

@@ -116,7 +116,15 @@ fn arguments_that_are_not_text_are_refused() {
 
 #[test]
 fn everything_has_help() {
-    for command in [&[][..], &["lab"], &["lab", "list"], &["lab", "check"], &["lab", "simulate"], &["lab", "replay"]] {
+    for command in [
+        &[][..],
+        &["lab"],
+        &["lab", "list"],
+        &["lab", "check"],
+        &["lab", "simulate"],
+        &["lab", "rmr"],
+        &["lab", "replay"],
+    ] {
         for flag in ["-h", "--help"] {
             let text = prints(0, &[command, &[flag]].concat());
             assert!(text.contains(&["Usage: doorway", &command.join(" ")].join(" ").trim_end().to_owned()), "{text}");

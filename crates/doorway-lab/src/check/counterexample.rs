@@ -7,9 +7,9 @@ use doorway_core::{Property, Ticket};
 use rustc_hash::FxHashMap;
 
 use super::{
-    expand::{Expander, Garbage, Step},
+    expand::{Expander, Garbage, Step, event},
     explore::Found,
-    graph::Graph,
+    graph::{Edge, Graph},
     pack::Key,
     progress::Lasso,
     relabel::Position,
@@ -18,7 +18,7 @@ use super::{
     store::Numbers,
 };
 use crate::{
-    machine::Machine,
+    machine::{Event, Machine},
     subject::Subject,
     trace::{Run, Trace, TraceStep, Turn},
 };
@@ -65,19 +65,32 @@ pub(crate) fn following<const W: usize>(
 ) -> Vec<(Key<W>, Step<W>)> {
     let key = |state: u32| searched.store.key(numbers, state);
     let mut trail = searched.trail(key(start), numbers.depth(start));
+    let edges: Vec<Edge> = walk.iter().map(|&(from, p, to)| Edge { from, p, to, remote: false }).collect();
+    trail.extend(along(searched, numbers, &edges));
+    trail
+}
+
+/// The steps of a walk on the graph.
+pub(crate) fn along<const W: usize>(
+    searched: &Searched<'_, '_, W>,
+    numbers: &Numbers,
+    walk: &[Edge],
+) -> Vec<(Key<W>, Step<W>)> {
+    let key = |state: u32| searched.store.key(numbers, state);
     let mut expander = Expander::new(searched.space, searched.plan, searched.rules);
-    for &(from, p, to) in walk {
-        let (from, to) = (key(from), key(to));
-        let mut chosen = None;
+    let step = |edge: &Edge| {
+        let (from, to) = (key(edge.from), key(edge.to));
+        let mut found = None;
         let expanded = expander.expand(&from, |step: Step<W>| {
-            if chosen.is_none() && step.p == p && step.key == to {
-                chosen = Some(step);
+            let remote = step.events & event::REMOTE != 0;
+            if found.is_none() && step.p == edge.p && step.key == to && remote == edge.remote {
+                found = Some(step);
             }
         });
         expanded.expect("everything has been learned");
-        trail.push((from, chosen.expect("the graph has this step")));
-    }
-    trail
+        (from, found.expect("the graph has this step"))
+    };
+    walk.iter().map(step).collect()
 }
 
 /// A walk among the members of a lasso, from `start` back to it, with a step of every mover.
@@ -179,15 +192,21 @@ fn concretise_with<const W: usize>(
             trace.loop_from = Some(stem);
             trace.crashed = (0..subject.size().n).filter(|p| lasso.crashed >> p & 1 == 1).collect();
             trace.shows = progress_words(property, lasso.victim, &trace.crashed);
-            let repeats = repeats_for_ever(&mut cut, &turns[stem..], lasso, searched.rules.gap)?;
+            let spoils = |event: &Event| lasso.steps.forbid(event);
+            let repeats = repeats_for_ever(&mut cut, &turns[stem..], searched.rules.gap, spoils)?;
             repeats.then_some(trace)
         }
     }
 }
 
 /// Whether the loop can be run again and again: its state comes back, with every gap between tickets the same or so wide that
-/// one round cannot use it up. It is run until that is so.
-fn repeats_for_ever(run: &mut Run<'_>, turns: &[Turn], lasso: &Lasso, gap: u32) -> Option<bool> {
+/// one round cannot use it up. It is run until that is so, or until something spoils it.
+pub(crate) fn repeats_for_ever(
+    run: &mut Run<'_>,
+    turns: &[Turn],
+    gap: u32,
+    mut spoils: impl FnMut(&Event) -> bool,
+) -> Option<bool> {
     // A step brings in one ticket at most, less than `gap` above another. What an overlapping read returned is a true value
     // in the trace and does not move with the tickets: then they have to be the same.
     let round = u64::from(gap) + turns.len() as u64 * u64::from(gap - 1);
@@ -196,7 +215,7 @@ fn repeats_for_ever(run: &mut Run<'_>, turns: &[Turn], lasso: &Lasso, gap: u32) 
     for _ in 0..=round {
         for turn in turns {
             let (event, _) = run.take(*turn).ok()?;
-            if lasso.steps.forbid(&event) {
+            if spoils(&event) {
                 return Some(false);
             }
         }
@@ -260,7 +279,7 @@ fn tickets(machine: &Machine<'_>) -> Vec<Ticket> {
 }
 
 /// What the step is in the run: the same choice, and true values for what an overlapping read returned.
-fn turn<const W: usize>(
+pub(crate) fn turn<const W: usize>(
     searched: &Searched<'_, '_, W>,
     machine: &Machine<'_>,
     key: &Key<W>,

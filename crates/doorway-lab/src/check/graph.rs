@@ -22,6 +22,8 @@ pub(crate) const MAX_PROCESSES: usize = 16;
 pub(crate) struct Graph {
     offsets: Vec<u64>,
     edges: Vec<u32>,
+    /// For every edge whether it is a remote reference, if that is noticed.
+    remote: Vec<bool>,
     /// Four bits per process.
     regions: Vec<u64>,
     pub(crate) n: usize,
@@ -29,10 +31,21 @@ pub(crate) struct Graph {
     pub(crate) exact: bool,
 }
 
+/// A step of the graph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Edge {
+    pub(crate) from: u32,
+    pub(crate) p: usize,
+    pub(crate) to: u32,
+    /// It is a remote reference, if that is noticed.
+    pub(crate) remote: bool,
+}
+
 #[derive(Default)]
 struct Part {
     counts: Vec<u32>,
     edges: Vec<u32>,
+    remote: Vec<bool>,
     regions: Vec<u64>,
     guesses: bool,
 }
@@ -62,6 +75,9 @@ impl Graph {
                     let target = store.number(numbers, &step.key).expect("the search is exhausted");
                     part.edges.push((step.p as u32) << TARGET_BITS | target);
                     part.guesses |= step.events & event::GUESSES != 0;
+                    if rules.charge.is_some() {
+                        part.remote.push(step.events & event::REMOTE != 0);
+                    }
                 })?;
                 part.counts.push((part.edges.len() - before) as u32);
                 let regions = (0..n).fold(0, |set, p| set | (expander.region(key, p) as u64) << (4 * p));
@@ -78,8 +94,8 @@ impl Graph {
                 .collect()
         });
         let exact = parts.iter().all(|part| !part.guesses);
-        let mut graph =
-            Self { offsets: Vec::with_capacity(total + 1), edges: Vec::new(), regions: Vec::new(), n, exact };
+        let offsets = Vec::with_capacity(total + 1);
+        let mut graph = Self { offsets, edges: Vec::new(), remote: Vec::new(), regions: Vec::new(), n, exact };
         graph.offsets.push(0);
         for part in parts {
             let mut end = graph.edges.len() as u64;
@@ -88,6 +104,7 @@ impl Graph {
                 graph.offsets.push(end);
             }
             graph.edges.extend(part.edges);
+            graph.remote.extend(part.remote);
             graph.regions.extend(part.regions);
         }
         Some(graph)
@@ -112,6 +129,12 @@ impl Graph {
     pub(crate) fn steps(&self, state: u32) -> impl Iterator<Item = (usize, u32)> + '_ {
         let (from, to) = (self.offsets[state as usize], self.offsets[state as usize + 1]);
         self.edges[from as usize..to as usize].iter().map(|edge| split(*edge))
+    }
+
+    /// The steps from a state of a graph in which remote references are noticed.
+    pub(crate) fn charged(&self, from: u32) -> impl Iterator<Item = Edge> + '_ {
+        let remote = &self.remote[self.offsets[from as usize] as usize..];
+        self.steps(from).zip(remote).map(move |((p, to), &remote)| Edge { from, p, to, remote })
     }
 
     fn step_at(&self, state: u32, i: usize) -> Option<(usize, u32)> {

@@ -10,7 +10,9 @@
 //!
 //! Nothing is reported wider than what was explored: see [`Verdict::scope`].
 
+mod cost;
 mod counterexample;
+mod dearest;
 mod enabling;
 mod equivalence;
 mod expand;
@@ -35,6 +37,11 @@ use std::{
 
 use doorway_core::{Property, RegisterKind};
 
+pub use self::{
+    cost::{Limits, Maxima, Most, most},
+    equivalence::{Comparison, Difference, Incomparable, Joint, equivalent},
+    explore::Progress,
+};
 use self::{
     counterexample::{concretise, ending_in, going_round},
     expand::{Rules, event},
@@ -43,10 +50,6 @@ use self::{
     search::{Judge, Search, Searched, Then},
     space::Space,
     store::Numbers,
-};
-pub use self::{
-    equivalence::{Comparison, Difference, Incomparable, Joint, equivalent},
-    explore::Progress,
 };
 use crate::{
     fault::Fault,
@@ -129,6 +132,7 @@ pub fn check(subject: &dyn Subject, options: &Options, progress: &Progress) -> R
         gap: (subject.claims().gap)(size),
         order: false,
         bound: subject.claims().bound.map(|bound| bound(size)),
+        charge: None,
     };
     let space = Mutex::new(Space::new(subject, options.registers)?);
     let started = Instant::now();

@@ -42,6 +42,8 @@ pub(crate) struct Widths {
     pub(crate) passages: u32,
     /// Whether, for every process, those who were before it are remembered.
     pub(crate) order: bool,
+    /// Whether, for every register, it is remembered if one process has a valid copy.
+    pub(crate) copies: bool,
 }
 
 impl Widths {
@@ -76,6 +78,7 @@ pub(crate) struct Plan {
     pub(crate) locals: Vec<Field>,
     pub(crate) passages: Vec<Field>,
     pub(crate) order: Vec<Field>,
+    pub(crate) copies: Vec<Field>,
     pub(crate) words: usize,
     /// The bits of the registers, to tell shared values apart.
     pub(crate) shared: Vec<u64>,
@@ -90,12 +93,13 @@ impl Plan {
         let locals = widths.locals.iter().map(|&bits| place(bits)).collect();
         let passages = (0..n).map(|_| place(widths.passages)).collect();
         let order = (0..n).map(|_| place(if widths.order { n as u32 } else { 0 })).collect();
+        let copies = registers.iter().map(|_| room.place(u32::from(widths.copies))).collect();
         let words = room.used.len();
         let mut shared = vec![0; words];
         for field in &registers {
             shared[field.word as usize] |= field.mask << field.shift;
         }
-        Self { registers, locals, passages, order, words, shared }
+        Self { registers, locals, passages, order, copies, words, shared }
     }
 
     pub(crate) fn empty<const W: usize>() -> Key<W> {
@@ -105,7 +109,7 @@ impl Plan {
     }
 
     fn fields(&self) -> impl Iterator<Item = Field> + '_ {
-        self.registers.iter().chain(&self.locals).chain(&self.passages).chain(&self.order).copied()
+        self.registers.iter().chain(&self.locals).chain(&self.passages).chain(&self.order).chain(&self.copies).copied()
     }
 
     /// All numbers of a state, in the order of the plan.
@@ -170,7 +174,13 @@ mod tests {
     use super::*;
 
     fn widths(locals: u32) -> Widths {
-        Widths { registers: vec![1, 3, 17, 1], locals: vec![locals, locals + 1, 9], passages: 2, order: true }
+        Widths {
+            registers: vec![1, 3, 17, 1],
+            locals: vec![locals, locals + 1, 9],
+            passages: 2,
+            order: true,
+            copies: false,
+        }
     }
 
     #[test]
@@ -197,7 +207,8 @@ mod tests {
             (1, &[7, 8][..]),
             "there was no room for one more each"
         );
-        let roomy = Widths { registers: vec![1, 3], locals: vec![4, 4], passages: 0, order: false }.roomy();
+        let roomy =
+            Widths { registers: vec![1, 3], locals: vec![4, 4], passages: 0, order: false, copies: false }.roomy();
         assert_eq!(Plan::new(&roomy).words, 1);
         assert!(roomy.locals.iter().all(|&bits| bits > 15), "{roomy:?}");
         assert_eq!(roomy.registers[0], 1, "a bit is a bit");
@@ -205,7 +216,7 @@ mod tests {
 
     #[test]
     fn numbers_of_zero_bits_take_no_room() {
-        let widths = Widths { registers: vec![63], locals: vec![0], passages: 0, order: false };
+        let widths = Widths { registers: vec![63], locals: vec![0], passages: 0, order: false, copies: false };
         let plan = Plan::new(&widths);
         assert_eq!(plan.words, 1);
         let mut key: Key<1> = Plan::empty();
@@ -218,7 +229,7 @@ mod tests {
     /// and order. A table is at least a third full, so a state takes three slots and an entry in its level at most.
     #[test]
     fn a_state_of_k_bakery_size_takes_less_than_100_bytes() {
-        let widths = Widths { registers: vec![5; 21], locals: vec![14; 3], passages: 2, order: true };
+        let widths = Widths { registers: vec![5; 21], locals: vec![14; 3], passages: 2, order: true, copies: false };
         assert!(Plan::new(&widths).words * size_of::<u64>() * (3 + 1) <= 100, "{}", Plan::new(&widths).words);
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Mutex, atomic::Ordering::Relaxed};
 use rustc_hash::FxHashSet;
 
 use super::{
-    expand::{Expander, Rules, Step},
+    expand::{Charge, Expander, Rules, Step},
     explore::{End, Progress, Task, explore},
     pack::{Key, Plan, Widths, bits_for, hash},
     space::Space,
@@ -90,6 +90,7 @@ impl Search<'_, '_> {
             locals: (0..space.subject.size().n).map(|p| bits_for(space.count(p).max(8))).collect(),
             passages: if self.rules.bounded { bits_for(self.passages as usize + 1) } else { 0 },
             order: self.rules.order,
+            copies: matches!(self.rules.charge, Some(Charge::Caches(_))),
         }
     }
 

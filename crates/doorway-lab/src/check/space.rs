@@ -7,7 +7,7 @@ use std::{
 };
 
 use doorway_core::{
-    RegisterKind, Relabel, Ticket,
+    Home, RegisterKind, Relabel, Ticket,
     layout::{Cell as RegisterCell, Erased},
 };
 use rustc_hash::FxHashMap;
@@ -152,6 +152,11 @@ impl<'s> Space<'s> {
             space.intern(p, subject.start(p))?;
         }
         Ok(space)
+    }
+
+    /// Where a register lives.
+    pub(crate) fn home(&self, register: u16) -> Home {
+        self.subject.cells()[register as usize].home
     }
 
     /// How many local states of `p` are known.

@@ -82,6 +82,7 @@ fn shapes(n: usize, passages: Option<u32>, kind: RegisterKind) -> HashSet<Shape>
         gap: GAP as u32,
         order: false,
         bound: None,
+        charge: None,
     };
     let search = Search {
         space: &space,

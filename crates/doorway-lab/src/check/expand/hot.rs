@@ -1,5 +1,7 @@
 //! A worker's own flat copy of what has been learned. Whatever is not in it is asked of the shared space, once.
 
+use doorway_core::Home;
+
 use super::{Expander, Interrupt, event};
 use crate::{
     check::{pack::Field, relabel::Labels, space::Effect},
@@ -11,6 +13,8 @@ pub(super) struct HotMove {
     pub(super) register: u16,
     pub(super) effect: Effect,
     pub(super) abandons: bool,
+    /// The register lives with another process, or with nobody.
+    pub(super) remote: bool,
     pub(super) field: Field,
     pub(super) row: u32,
     pub(super) width: u32,
@@ -83,6 +87,7 @@ impl<const W: usize> Expander<'_, '_, W> {
                     register,
                     effect: step.effect,
                     abandons: step.choice == Choice::Abandon,
+                    remote: step.register.is_some_and(|r| space.home(r) != Home::Process(p)),
                     field: step.register.map_or(Field::default(), |r| self.plan.registers[r as usize]),
                     row: 0,
                     width: 0,

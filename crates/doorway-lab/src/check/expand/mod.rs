@@ -12,11 +12,11 @@ mod hot;
 mod overlap;
 mod relabelled;
 
-use self::hot::HotProcess;
+use self::hot::{HotMove, HotProcess, NO_REGISTER};
 use super::{
     pack::{Key, Plan},
     relabel::{Labels, Map, Position},
-    space::Space,
+    space::{Effect, Space},
 };
 use crate::{fault::Fault, subject::Region};
 
@@ -34,6 +34,17 @@ pub(crate) struct Rules {
     pub(crate) order: bool,
     /// The largest number that a register may hold.
     pub(crate) bound: Option<u64>,
+    /// Whose remote references are noticed, in which model.
+    pub(crate) charge: Option<Charge>,
+}
+
+/// In which model remote references are noticed. The rules are those of [`Meter`](crate::cost::Meter).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Charge {
+    /// DSM: everybody's.
+    Homes,
+    /// CC: those of one process, of which it is remembered which copies are valid.
+    Caches(usize),
 }
 
 /// Things to notice about a step.
@@ -52,6 +63,8 @@ pub(crate) mod event {
     pub(crate) const OVERTAKES: u8 = 32;
     /// A new ticket fell inside a wide gap: whether the step can be made with true tickets depends on how wide it is.
     pub(crate) const GUESSES: u8 = 64;
+    /// The step is a remote reference.
+    pub(crate) const REMOTE: u8 = 128;
 }
 
 /// One step from a state.
@@ -177,12 +190,16 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
                 let mut next = *key;
                 self.plan.locals[p].set(&mut next, cell.next());
                 step.field.set(&mut next, cell.value());
-                if cell.events() == 0 && !self.rules.relabel {
+                let mut events = cell.events();
+                if let Some(charge) = self.rules.charge {
+                    events |= self.charge(charge, p, step, &mut next);
+                }
+                if events == 0 && !self.rules.relabel {
                     sink.plain(p, index - from.first, next);
                     continue;
                 }
                 let index = index - from.first;
-                let made = Step { p, index, garbage: None, events: cell.events(), overtaken: 0, key: next };
+                let made = Step { p, index, garbage: None, events, overtaken: 0, key: next };
                 if self.rules.relabel {
                     self.relabel_step(labels, made, &mut sink)?;
                 } else {
@@ -191,6 +208,27 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
             }
         }
         Ok(())
+    }
+
+    /// Whether the step is a remote reference; notes in `next` what it does to the copies.
+    fn charge(&self, charge: Charge, p: usize, step: HotMove, next: &mut Key<W>) -> u8 {
+        if step.register == NO_REGISTER {
+            return 0;
+        }
+        let remote = match charge {
+            Charge::Homes => step.remote,
+            Charge::Caches(watched) => {
+                let copy = self.plan.copies[step.register as usize];
+                let (reads, valid) = (step.effect == Effect::Read, copy.get(next) == 1);
+                if p == watched {
+                    copy.set(next, 1);
+                } else if !reads {
+                    copy.set(next, 0);
+                }
+                p == watched && !(reads && valid)
+            }
+        };
+        if remote { event::REMOTE } else { 0 }
     }
 
     /// Counts passages, remembers who was before whom, notices violations.

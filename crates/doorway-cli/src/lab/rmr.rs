@@ -1,0 +1,142 @@
+//! `doorway lab rmr`.
+
+mod show;
+
+use std::{process::ExitCode, sync::atomic::Ordering::Relaxed, thread, time::Instant};
+
+use doorway_core::{Problem, Size};
+use doorway_lab::{
+    Entrant, Limits, Maxima, Progress, most,
+    rmr::{Measured, Sweep, Watch, measure},
+    simulate::schedulers,
+};
+
+use super::{
+    MAX_N,
+    watch::{shown, watched},
+};
+use crate::{args::Rmr, error::Failure, output::print, table::grouped};
+
+/// All that was found out about one algorithm.
+struct Found {
+    entrant: &'static Entrant,
+    sweep: Sweep,
+    measured: Measured,
+    exact: Vec<Exact>,
+}
+
+/// The most over all runs, at one size.
+struct Exact {
+    size: Size,
+    maxima: Maxima,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Rmr) -> Result<ExitCode, Failure> {
+    let entrants = entrants(args)?;
+    let mut all = Vec::new();
+    for (i, entrant) in entrants.iter().enumerate() {
+        let found = Found {
+            entrant,
+            sweep: sweep(args, entrant),
+            measured: curves(entrant, &sweep(args, entrant))?,
+            exact: if args.exact { exact(entrant, args)? } else { Vec::new() },
+        };
+        // As soon as it is there: who interrupts the rest keeps it.
+        if !args.json {
+            print(&format!("{}{}", if i > 0 { "\n" } else { "" }, show::text(&found)))?;
+        }
+        all.push(found);
+    }
+    if args.json {
+        print(&show::json(&all))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The algorithms that are asked for, if what is asked of them makes sense.
+fn entrants(args: &Rmr) -> Result<Vec<&'static Entrant>, Failure> {
+    let usage = |text: String| Err(Failure::Usage(text));
+    if args.up_to < 2 {
+        return usage(format!("--up-to {}: the smallest n is 2; try --up-to 64", args.up_to));
+    }
+    if args.up_to > MAX_N {
+        return usage(format!("--up-to {}: the lab runs at most {MAX_N} processes", args.up_to));
+    }
+    if args.passages == 0 {
+        return usage("--passages 0: nothing would happen; try --passages 1".into());
+    }
+    if let Some(script) = args.scheduler.iter().find(|name| name.starts_with("script:")) {
+        return usage(format!("--scheduler {script}: a script is for one n; try lab simulate"));
+    }
+    let entrants = match &args.algorithms[..] {
+        [] => Entrant::all().iter().collect(),
+        names => names.iter().map(|name| super::named(name)).collect::<Result<Vec<_>, _>>()?,
+    };
+    match args.k {
+        Some(0) => return usage("-k 0: there has to be a slot; try -k 1".into()),
+        Some(k) if k >= args.up_to => {
+            return usage(format!(
+                "-k {k} with --up-to {}: nobody would have to wait; try -k {}",
+                args.up_to,
+                args.up_to / 2
+            ));
+        }
+        Some(k) if k > 1 && !args.algorithms.is_empty() => {
+            if let Some(mutex) = entrants.iter().find(|entrant| entrant.claims.problem != Problem::KExclusion) {
+                return usage(format!("-k {k}: {} has one slot; leave -k out", mutex.name));
+            }
+        }
+        _ => {}
+    }
+    for entrant in &entrants {
+        if let Some(name) = args.scheduler.iter().find(|name| !schedulers(entrant.name).contains(&name.as_str())) {
+            let there = schedulers(entrant.name).join(", ");
+            return usage(format!("there is no scheduler {name:?} for {}; there are {there}", entrant.name));
+        }
+    }
+    Ok(entrants)
+}
+
+fn sweep(args: &Rmr, entrant: &Entrant) -> Sweep {
+    Sweep {
+        k: if entrant.claims.problem == Problem::KExclusion { args.k.unwrap_or(2) } else { 1 },
+        up_to: args.up_to,
+        schedulers: match &args.scheduler[..] {
+            [] => schedulers(entrant.name).into_iter().map(String::from).collect(),
+            names => names.to_vec(),
+        },
+        passages: args.passages,
+        seed: args.seed,
+        max_steps: args.max_steps,
+    }
+}
+
+fn curves(entrant: &Entrant, sweep: &Sweep) -> Result<Measured, Failure> {
+    let (watch, began) = (Watch::default(), Instant::now());
+    let line = || {
+        let (steps, seconds) = (watch.steps.load(Relaxed), began.elapsed().as_secs_f64());
+        let pace = steps as f64 / seconds.max(0.001) / 1e6;
+        format!("{} · {} steps · {pace:.1} million/s · {seconds:.0} s", watch.now(), grouped(steps))
+    };
+    Ok(shown(line, || measure(entrant, sweep, &watch))?)
+}
+
+/// The most over all runs, for as many processes as can be explored.
+fn exact(entrant: &Entrant, args: &Rmr) -> Result<Vec<Exact>, Failure> {
+    let sizes = match entrant.claims.problem {
+        Problem::KExclusion => vec![Size::slots(2, 1), Size::slots(3, 1), Size::slots(3, 2)],
+        _ => vec![Size::mutex(2), Size::mutex(3)],
+    };
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let limits = Limits { passages: None, max_states: args.max_states, workers };
+    let mut found = Vec::new();
+    for size in sizes {
+        // What it refuses is said with the curves.
+        let Ok(subject) = entrant.build(size, None, false) else { continue };
+        let progress = Progress::default();
+        let maxima = watched(&progress, || most(&*subject, &limits, &progress)).map_err(Failure::Fault)?;
+        found.push(Exact { size, maxima });
+    }
+    Ok(found)
+}

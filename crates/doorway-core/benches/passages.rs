@@ -1,0 +1,186 @@
+//! What a passage costs natively: every algorithm of the registry side by side, with and without contention.
+//!
+//! The machine changes its mind about how fast it is, so no lock is measured from beginning to end: in each round every
+//! lock has its turn, and what is shown is the median over the rounds, of the time and of its ratio to the Bakery's in the
+//! same round. Nothing is judged here. Contended rows measure the scheduler as much as the code.
+
+use std::{
+    hint::black_box,
+    sync::atomic::{
+        AtomicBool, AtomicUsize,
+        Ordering::{Relaxed, SeqCst},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use doorway_core::{
+    Algorithm, Exclusion, Problem, Size, Unfit, for_each_algorithm,
+    mutex::Bakery,
+    native::{Backoff, Instance, Native},
+};
+
+/// How long a measurement is.
+struct Plan {
+    rounds: usize,
+    /// Rounds before the first one that counts.
+    warm_up: usize,
+    /// How long a lock has its turn. Time and not passages, since some are a thousand times as dear as others.
+    turn: Duration,
+}
+
+/// Nanoseconds per passage when these processes go through a lock of this size for so long.
+type Run = fn(Size, &[usize], Duration) -> f64;
+
+/// A lock that is measured.
+struct Contender {
+    name: String,
+    size: Size,
+    run: Result<Run, Unfit>,
+}
+
+/// Passages between two looks at the clock, which takes as long as a few of them.
+const CHUNK: u64 = 64;
+
+/// Only what fits is run, so building it here does not fail.
+fn run<A>(size: Size, processes: &[usize], turn: Duration) -> f64
+where
+    A: for<'a> Exclusion<Native<'a, Backoff>, Request = ()> + Sync,
+{
+    // A new one each time: what a process keeps from passage to passage would have to be kept from round to round.
+    let lock = &Instance::<A>::new(size).expect("it has been built before");
+    let (ready, stop) = (&AtomicUsize::new(0), &AtomicBool::new(false));
+    thread::scope(|scope| {
+        let (&first, rest) = processes.split_first().expect("somebody competes");
+        let start = move || {
+            ready.fetch_add(1, SeqCst);
+            // Yielding, not blocking: a thread that has to be woken comes when the other has had its passages.
+            while ready.load(SeqCst) < processes.len() {
+                thread::yield_now();
+            }
+            Instant::now()
+        };
+        let other = |&p| scope.spawn(move || process(lock, p, start, |_| stop.load(Relaxed)));
+        let others: Vec<_> = rest.iter().map(other).collect();
+        let mine = process(lock, first, start, |begin| begin.elapsed() >= turn);
+        stop.store(true, Relaxed);
+        let theirs = others.into_iter().map(|other| other.join().expect("passages do not panic"));
+        // From the first who began to the last who ended: each of them may have been kept from running meanwhile.
+        let all = theirs.fold(mine, |a, b| (a.0 + b.0, a.1.min(b.1), a.2.max(b.2)));
+        (all.2 - all.1).as_nanos() as f64 / all.0 as f64
+    })
+}
+
+/// Passages until it is over: how many, and when they began and ended.
+fn process<'a, A>(
+    lock: &'a Instance<A>,
+    p: usize,
+    start: impl Fn() -> Instant,
+    over: impl Fn(Instant) -> bool,
+) -> (u64, Instant, Instant)
+where
+    A: Exclusion<Native<'a, Backoff>, Request = ()>,
+{
+    let mut m = lock.view(Backoff, p as u64);
+    let mut keep = Some(lock.algorithm().keep(p));
+    let mut chunk = || {
+        let mut kept = keep.take().expect("it is put back");
+        for _ in 0..CHUNK {
+            let Ok((next, _)) = lock.passage(&mut m, p, (), kept, || black_box(p));
+            kept = next;
+        }
+        keep = Some(kept);
+    };
+    chunk(); // brings the registers into the caches
+    let begin = start();
+    let mut passages = 0;
+    loop {
+        chunk();
+        passages += CHUNK;
+        if over(begin) {
+            return (passages, begin, Instant::now());
+        }
+    }
+}
+
+/// The algorithm with each number of slots that is measured.
+fn contenders<A>(n: usize) -> Vec<Contender>
+where
+    A: for<'a> Exclusion<Native<'a, Backoff>, Request = ()> + Sync,
+{
+    let mut slots = vec![1];
+    if A::CLAIMS.problem == Problem::KExclusion && n / 2 > 1 {
+        slots.push(n / 2);
+    }
+    let contender = |k| {
+        let size = Size::slots(n, k);
+        let run = Instance::<A>::new(size).map(|_| run::<A> as Run);
+        let variant = A::VARIANT.map_or(String::new(), |variant| format!(" ({variant})"));
+        Contender { name: format!("{}{variant}", A::NAME), size, run }
+    };
+    slots.into_iter().map(contender).collect()
+}
+
+macro_rules! all_contenders {
+    ($($algorithm:ty),* $(,)?) => { [$(contenders::<$algorithm> as fn(usize) -> Vec<Contender>),*] };
+}
+
+/// Nanoseconds per passage of every contender, round by round.
+fn measure(all: &[Contender], processes: &[usize], plan: &Plan) -> Vec<Vec<f64>> {
+    let mut times = vec![Vec::new(); all.len()];
+    for round in 0..plan.warm_up + plan.rounds {
+        for (contender, times) in all.iter().zip(&mut times) {
+            let Ok(run) = &contender.run else { continue };
+            let time = run(contender.size, black_box(processes), plan.turn);
+            if round >= plan.warm_up {
+                times.push(time);
+            }
+        }
+    }
+    times
+}
+
+/// The reason without what it is about, which stands before it.
+fn short(unfit: &Unfit) -> String {
+    let text = unfit.to_string();
+    text.split_once(": ").map_or(text.as_str(), |(_, why)| why).into()
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn main() {
+    // `cargo test --all-targets` runs this too, unoptimised: then it only shows that everything works.
+    let bench = std::env::args().any(|arg| arg == "--bench");
+    let (alone, together) = if bench {
+        let millis = Duration::from_millis;
+        (Plan { rounds: 51, warm_up: 3, turn: millis(1) }, Plan { rounds: 21, warm_up: 1, turn: millis(10) })
+    } else {
+        let briefly = || Plan { rounds: 1, warm_up: 0, turn: Duration::ZERO };
+        (briefly(), briefly())
+    };
+    println!("{:>4} {:>8}  {:<26} {:>3} {:>12} {:>10}", "N", "threads", "algorithm", "k", "ns/passage", "to bakery");
+    for n in [2, 8, 32] {
+        let all: Vec<Contender> = for_each_algorithm!(all_contenders).iter().flat_map(|of| of(n)).collect();
+        let bakery = all.iter().position(|c| c.name == Bakery::NAME).expect("the Bakery is in the registry");
+        for (processes, plan) in [(&[n / 2][..], &alone), (&[0, n - 1], &together)] {
+            let times = measure(&all, processes, plan);
+            for (contender, mine) in all.iter().zip(&times) {
+                let Contender { name, size, run } = contender;
+                print!("{n:>4} {:>8}  {name:<26} {:>3} ", processes.len(), size.k);
+                match run {
+                    Ok(_) => {
+                        let ratio = median(mine.iter().zip(&times[bakery]).map(|(mine, its)| mine / its).collect());
+                        println!("{:>12.1} {ratio:>10.2}", median(mine.clone()));
+                    }
+                    Err(unfit) => println!("{:>12}  {}", "–", short(unfit)),
+                }
+            }
+        }
+    }
+    if !bench {
+        println!("not measured: run by `cargo bench` for that");
+    }
+}

@@ -1,0 +1,217 @@
+//! Remote memory references as n grows: an algorithm is simulated at n = 2, 4, 8, … under several schedulers, and the
+//! references of its passages are fitted. What is measured is a sample; [`most`](crate::most) finds the maximum over all
+//! runs, for few processes.
+
+mod fit;
+mod spin;
+
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+};
+
+use doorway_core::{Problem, Size, Unfit};
+
+pub use self::{
+    fit::{Class, FEWEST, Fit, Growth},
+    spin::{SpinCost, spin_cost},
+};
+use crate::{
+    cost::Cost,
+    schedule::{ScheduleError, Scheduler, View},
+    simulate::{SimulateError, Simulation, scheduler, simulate},
+    subject::{Entrant, Subject},
+};
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// Slots where there can be several.
+    pub k: usize,
+    /// The most processes.
+    pub up_to: usize,
+    /// Under which schedulers.
+    pub schedulers: Vec<String>,
+    /// Passages per process.
+    pub passages: u64,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Steps of one run at most.
+    pub max_steps: u64,
+}
+
+/// What is going on, for whoever watches.
+#[derive(Debug, Default)]
+pub struct Watch {
+    /// Steps taken.
+    pub steps: AtomicU64,
+    /// Set by the watcher to make the measurement stop.
+    pub cancel: AtomicBool,
+    now: Mutex<String>,
+}
+
+impl Watch {
+    /// What is being run, in words.
+    pub fn now(&self) -> String {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn is(&self, now: String) {
+        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    }
+}
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// Processes.
+    pub n: usize,
+    /// Slots.
+    pub k: usize,
+    /// Steps taken.
+    pub steps: u64,
+    /// References per passage with coherent caches.
+    pub cc: Cost,
+    /// References per passage with distributed shared memory.
+    pub dsm: Cost,
+    /// The run came to its end: it was neither cut off nor interrupted.
+    pub complete: bool,
+    /// It belongs to the curve: complete, and with as many slots as asked for. With few processes there are fewer.
+    pub fitted: bool,
+}
+
+/// The runs under one scheduler.
+#[derive(Clone, Debug)]
+pub struct Curve {
+    /// The scheduler.
+    pub scheduler: String,
+    /// Its runs, by n.
+    pub points: Vec<Point>,
+}
+
+impl Curve {
+    /// How something that was measured grows.
+    pub fn growth(&self, of: impl Fn(&Point) -> f64) -> Option<Growth> {
+        let points: Vec<_> = self.points.iter().filter(|p| p.fitted).map(|p| (p.n, of(p))).collect();
+        Growth::of(&points)
+    }
+}
+
+/// The steps for which a process is kept waiting.
+pub const WAITS: [u64; 3] = [100, 1_000, 10_000];
+
+/// What it costs to wait for so many steps, with the fewest processes of which one has to.
+#[derive(Clone, Debug)]
+pub struct Waiting {
+    /// The costs after each of [`WAITS`].
+    pub costs: Vec<SpinCost>,
+}
+
+impl Waiting {
+    /// References per look once the wait has lasted: CC, DSM.
+    pub fn per_look(&self) -> (f64, f64) {
+        let [.., a, b] = &self.costs[..] else { return (0.0, 0.0) };
+        let looks = (b.steps - a.steps) as f64;
+        ((b.cc - a.cc) as f64 / looks, (b.dsm - a.dsm) as f64 / looks)
+    }
+}
+
+/// All that was measured of one algorithm.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// By scheduler.
+    pub curves: Vec<Curve>,
+    /// What waiting costs; `None` if nobody could be kept waiting.
+    pub waiting: Option<Waiting>,
+    /// The sizes that the algorithm refuses, and why.
+    pub refused: Vec<(Size, Unfit)>,
+    /// It was interrupted.
+    pub cancelled: bool,
+}
+
+/// The size at which an algorithm with so many slots is run among `n`: a slot less than there are processes, at most.
+pub fn size(entrant: &Entrant, n: usize, k: usize) -> Size {
+    match entrant.claims.problem {
+        Problem::KExclusion => Size::slots(n, k.min(n.saturating_sub(1)).max(1)),
+        _ => Size::slots(n, 1),
+    }
+}
+
+/// Measures an algorithm.
+///
+/// # Errors
+/// When there is no such scheduler for it, or it cannot be run in the lab.
+pub fn measure(entrant: &Entrant, sweep: &Sweep, watch: &Watch) -> Result<Measured, SimulateError> {
+    let mut measured = Measured { curves: Vec::new(), waiting: None, refused: Vec::new(), cancelled: false };
+    let mut subjects = Vec::new();
+    for n in std::iter::successors(Some(2usize), |n| n.checked_mul(2)).take_while(|&n| n <= sweep.up_to) {
+        let size = size(entrant, n, sweep.k);
+        match entrant.build(size, None, false) {
+            Ok(subject) => subjects.push(subject),
+            Err(unfit) => measured.refused.push((size, unfit)),
+        }
+    }
+    for name in &sweep.schedulers {
+        let mut points = Vec::new();
+        for subject in &subjects {
+            watch.is(format!("{} n = {} {name}", entrant.name, subject.size().n));
+            points.push(point(&**subject, sweep, name, watch)?);
+            if watch.cancel.load(Relaxed) {
+                break;
+            }
+        }
+        measured.curves.push(Curve { scheduler: name.clone(), points });
+    }
+    measured.waiting = waiting(entrant, sweep.k).map_err(SimulateError::Fault)?;
+    measured.cancelled = watch.cancel.load(Relaxed);
+    Ok(measured)
+}
+
+fn point(subject: &dyn Subject, sweep: &Sweep, name: &str, watch: &Watch) -> Result<Point, SimulateError> {
+    let size = subject.size();
+    let how = Simulation { passages: sweep.passages, seed: sweep.seed, crashes: 0, max_steps: sweep.max_steps };
+    let no_script = |_: &str| Err(ScheduleError::Unknown(name.into()));
+    let mut watched = Watched { scheduler: scheduler(name, subject, sweep.seed, no_script)?, watch, unnoted: 0 };
+    let outcome = simulate(subject, &how, &mut watched)?;
+    let complete = !outcome.cut_off && !outcome.stuck && !watch.cancel.load(Relaxed);
+    Ok(Point {
+        n: size.n,
+        k: size.k,
+        steps: outcome.steps,
+        cc: outcome.meter.cc,
+        dsm: outcome.meter.dsm,
+        complete,
+        fitted: complete && (size.k == sweep.k || subject.claims().problem != Problem::KExclusion),
+    })
+}
+
+/// Waits among one process more than there are slots.
+fn waiting(entrant: &Entrant, k: usize) -> Result<Option<Waiting>, crate::Fault> {
+    let k = if entrant.claims.problem == Problem::KExclusion { k } else { 1 };
+    let Ok(subject) = entrant.build(Size::slots(k + 1, k), None, false) else { return Ok(None) };
+    let costs = WAITS.iter().map(|&steps| spin_cost(&*subject, steps)).collect::<Result<Option<Vec<_>>, _>>()?;
+    Ok(costs.map(|costs| Waiting { costs }))
+}
+
+/// A scheduler that is watched, and stops when it is told to.
+struct Watched<'w> {
+    scheduler: Box<dyn Scheduler>,
+    watch: &'w Watch,
+    unnoted: u64,
+}
+
+/// Steps between two looks at the watch.
+const NOTE_EVERY: u64 = 1 << 12;
+
+impl Scheduler for Watched<'_> {
+    fn next(&mut self, view: &View<'_>) -> Result<Option<usize>, ScheduleError> {
+        self.unnoted += 1;
+        if self.unnoted == NOTE_EVERY {
+            self.watch.steps.fetch_add(std::mem::take(&mut self.unnoted), Relaxed);
+            if self.watch.cancel.load(Relaxed) {
+                return Ok(None);
+            }
+        }
+        self.scheduler.next(view)
+    }
+}

@@ -1,0 +1,96 @@
+//! What it costs to wait: a process is kept waiting in front of holders that stay inside. An algorithm that spins locally
+//! pays nothing for its looks, however many; another pays for each, so that its passages have no bound.
+
+use doorway_core::RegisterKind;
+
+use crate::{
+    cost::Meter,
+    fault::Fault,
+    machine::Machine,
+    random::Random,
+    simulate::choose,
+    subject::{Region, Subject},
+};
+
+/// The references of a passage in which a process has waited for so many of its own steps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SpinCost {
+    /// Who waits.
+    pub process: usize,
+    /// The steps that it has taken.
+    pub steps: u64,
+    /// Its references with coherent caches.
+    pub cc: u64,
+    /// Its references with distributed shared memory.
+    pub dsm: u64,
+}
+
+/// Who has not come in alone after this many steps never will.
+const PATIENCE: u64 = 1 << 20;
+
+/// Lets k processes go in one after the other and stay, and another one take `steps` steps in front of them. Of several
+/// that may be the one who waits, it is the one to whom it is dearest in DSM. `None` if that cannot be arranged: a holder
+/// does not get in, or the one who should wait does.
+///
+/// # Errors
+/// When the algorithm cannot be run in the lab.
+///
+/// ```
+/// use doorway_core::Size;
+/// use doorway_lab::{Entrant, rmr::spin_cost};
+/// let dsm = |name: &str, steps| {
+///     let subject = Entrant::named(name).unwrap().build(Size::mutex(2), None, false).unwrap();
+///     spin_cost(&*subject, steps).unwrap().unwrap().dsm
+/// };
+/// assert_eq!(dsm("yang-anderson", 10_000), dsm("yang-anderson", 100));
+/// assert!(dsm("bakery", 10_000) > 9_000);
+/// ```
+pub fn spin_cost(subject: &dyn Subject, steps: u64) -> Result<Option<SpinCost>, Fault> {
+    let n = subject.size().n;
+    // Ids decide who waits where: the first, the second and the last wait at different places.
+    let mut dearest: Option<SpinCost> = None;
+    for process in [0, 1, n.saturating_sub(1)] {
+        let Some(cost) = kept_waiting(subject, process, steps)? else { return Ok(None) };
+        if dearest.is_none_or(|d| (cost.dsm, cost.cc) > (d.dsm, d.cc)) {
+            dearest = Some(cost);
+        }
+    }
+    Ok(dearest)
+}
+
+fn kept_waiting(subject: &dyn Subject, process: usize, steps: u64) -> Result<Option<SpinCost>, Fault> {
+    let size = subject.size();
+    if process >= size.n || size.k >= size.n {
+        return Ok(None);
+    }
+    let mut machine = Machine::new(subject, RegisterKind::Atomic, true)?.silent();
+    let mut meter = Meter::new(subject.cells(), size.n);
+    let mut random = Random::new(0, 2);
+    let mut step = |p: usize| -> Result<(Region, (u64, u64)), Fault> {
+        let choice = choose(&machine, p, &mut random);
+        let event = machine.step(p, choice, None)?;
+        Ok((event.to, meter.observe(&event)))
+    };
+    for holder in (0..size.n).filter(|&p| p != process).take(size.k) {
+        let mut inside = false;
+        for _ in 0..PATIENCE {
+            inside = step(holder)?.0 == Region::Critical;
+            if inside {
+                break;
+            }
+        }
+        if !inside {
+            return Ok(None);
+        }
+    }
+    let mut cost = SpinCost { process, steps, cc: 0, dsm: 0 };
+    for _ in 0..steps {
+        let (region, (cc, dsm)) = step(process)?;
+        if !region.is_entry() {
+            return Ok(None);
+        }
+        cost.cc += cc;
+        cost.dsm += dsm;
+    }
+    Ok(Some(cost))
+}
