@@ -30,6 +30,7 @@ pub mod mutex;
 pub mod native;
 mod registry;
 mod ticket;
+pub mod timestamp;
 mod value;
 
 pub use claims::{Claims, Fate, Mutant, Primitive, Problem, Property, RegisterKind, Rmr};

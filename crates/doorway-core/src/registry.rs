@@ -17,6 +17,8 @@ macro_rules! for_each_algorithm {
             $crate::mutex::BlackWhiteBakery,
             $crate::mutex::BurnsLamport,
             $crate::mutex::YangAnderson,
+            $crate::k_exclusion::TimestampBakery<$crate::timestamp::Abstract>,
+            $crate::k_exclusion::TimestampBakery<$crate::timestamp::Bounded>,
         }
     };
 }

@@ -125,7 +125,7 @@ fn as_json(subject: &dyn Subject, options: &Options, report: &Report) -> String 
         })
         .collect();
     let seconds = report.search.as_secs_f64();
-    let object = json!({
+    let mut object = json!({
         "algorithm": subject.name(),
         "mutant": subject.mutant(),
         "n": size.n,
@@ -147,6 +147,9 @@ fn as_json(subject: &dyn Subject, options: &Options, report: &Report) -> String 
         "properties": properties,
         "bounds": { "shared_values": report.shared_values, "max_register": report.max_register },
     });
+    if let Some(timestamps) = subject.variant() {
+        object["timestamps"] = json!(timestamps);
+    }
     format!("{object:#}\n")
 }
 
@@ -173,7 +176,9 @@ fn as_text(entrant: &Entrant, subject: &dyn Subject, options: &Options, report: 
         options.registers,
         if report.relabelled { ", tickets relabelled" } else { "" },
     );
-    let mut text = format!("{}{mutant}: {}, {}\n", entrant.name, entrant.claims.paper, entrant.claims.figure);
+    let timestamps = subject.variant().map_or(String::new(), |kind| format!(", {kind} timestamps"));
+    let claims = &entrant.claims;
+    let mut text = format!("{}{timestamps}{mutant}: {}, {}\n", entrant.name, claims.paper, claims.figure);
     text.push_str(&format!("  {instance}\n"));
     text.push_str(&format!(
         "  {} states, {} steps, depth {}, in {seconds:.2} s{speed}: {}\n\n",

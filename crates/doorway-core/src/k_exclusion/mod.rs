@@ -1,10 +1,13 @@
 //! k-exclusion: at most k processes at a time.
 
+mod timestamp_bakery;
+
+pub use timestamp_bakery::TimestampBakery;
+
 use alloc::format;
 
 use crate::{Size, Unfit};
 
-#[expect(dead_code, reason = "the algorithms come next")]
 /// There is a process and a slot, and no slot too many.
 fn fits(name: &str, size: Size) -> Result<(), Unfit> {
     if size.n == 0 {
