@@ -140,6 +140,16 @@ pub enum Fate {
         /// On which registers.
         registers: RegisterKind,
     },
+    /// The property fails in a run that is too deep for a search. FIFE alone: after this script, in the language of `doorway
+    /// lab simulate --scheduler script:FILE`, somebody has been overtaken and can take steps for ever without entering.
+    Scripted {
+        /// What fails.
+        property: Property,
+        /// The size that the script is for.
+        size: Size,
+        /// The schedule.
+        script: &'static str,
+    },
     /// Every claim still holds, for the reason given in the algorithm's page.
     Harmless,
 }

@@ -127,7 +127,8 @@ impl<C> TimestampBakery<C> {
         if m.scope(|m| self.discovered(m, p, i))? {
             return Ok(());
         }
-        if !m.mutant("without-lines-4a-and-4b") {
+        let never = m.mutant("never-resets-discover");
+        if !never {
             m.write(self.discover[0].at(p, i), false)?; // a
             m.write(self.discover[1].at(p, i), false)?; // b
         }
@@ -142,7 +143,7 @@ impl<C> TimestampBakery<C> {
             Ok(())
         })?;
         // f
-        if !m.mutant("without-line-4f") && !m.scope(|m| self.discovered(m, p, i))? {
+        if !never && !m.mutant("without-line-4f") && !m.scope(|m| self.discovered(m, p, i))? {
             m.write(self.discover[0].at(p, i), false)?; // i
             m.write(self.discover[1].at(p, i), false)?; // ii
         }
@@ -181,8 +182,10 @@ impl<C> TimestampBakery<C> {
             m.line(1);
             m.each(others(p, self.n), |m, i| m.write(self.compete.at(p, i), true))?;
         }
-        m.line(4);
-        m.each(others(p, self.n), |m, i| self.look_at(m, p, i))?;
+        if !m.drops(4) {
+            m.line(4);
+            m.each(others(p, self.n), |m, i| self.look_at(m, p, i))?;
+        }
         let late = m.mutant("reveals-after-scan");
         if !late && !m.drops(5) {
             m.line(5);
@@ -293,8 +296,105 @@ impl<M: Registers, C: LabelScan<M>> Exclusion<M> for TimestampBakery<C> {
     }
 }
 
-const MUTANTS: &[Mutant] = &[Mutant {
-    name: "without-line-15",
-    change: "nobody stops competing",
-    fate: Fate::breaks(Property::DeadlockFreedom, 2),
-}];
+const MUTANTS: &[Mutant] = &[
+    Mutant { name: "without-line-1", change: "nobody competes", fate: Fate::breaks(Property::KExclusion, 2) },
+    Mutant {
+        name: "competes-after-label",
+        change: "line 1 comes after line 3",
+        fate: Fate::breaks(Property::KExclusion, 2),
+    },
+    Mutant {
+        name: "without-line-2",
+        change: "Ignore is never on: what a process told last time counts while it is in its doorway",
+        fate: Fate::breaks(Property::KExclusion, 2),
+    },
+    Mutant {
+        name: "without-line-4",
+        change: "nobody discovers anybody",
+        fate: Fate::breaks(Property::DeadlockFreedom, 2),
+    },
+    Mutant {
+        name: "without-line-4c",
+        change: "a permission of an earlier passage stays",
+        fate: Fate::breaks(Property::KExclusion, 2),
+    },
+    Mutant {
+        name: "one-discover-cell",
+        change: "one cell that says yes is enough",
+        fate: Fate::breaks(Property::KExclusion, 2),
+    },
+    Mutant {
+        name: "without-line-5",
+        change: "nobody reveals itself",
+        fate: Fate::breaks(Property::DeadlockFreedom, 2),
+    },
+    Mutant {
+        name: "reveals-after-scan",
+        change: "line 5 comes after line 6",
+        fate: Fate::breaks(Property::DeadlockFreedom, 2),
+    },
+    Mutant { name: "without-line-7", change: "Order< is never written", fate: Fate::breaks(Property::KExclusion, 2) },
+    Mutant {
+        name: "tells-the-wrong-order",
+        change: "line 7 compares the wrong way round",
+        fate: Fate::breaks(Property::KExclusion, 2),
+    },
+    Mutant {
+        name: "without-line-8",
+        change: "Ignore stays on for ever",
+        fate: Fate::breaks(Property::StarvationFreedom, 2),
+    },
+    Mutant {
+        name: "waits-for-more-than-k",
+        change: "line 11 asks for > k instead of ≥ k",
+        fate: Fate::breaks(Property::KExclusion, 2),
+    },
+    Mutant {
+        name: "allows-before-waiting",
+        change: "line 12 comes before line 11",
+        fate: Fate::breaks(Property::KExclusion, 3),
+    },
+    Mutant {
+        name: "without-line-12",
+        change: "nobody allows anybody",
+        fate: Fate::Scripted { property: Property::Fife, size: Size::slots(4, 2), script: LEFT_BEHIND },
+    },
+    Mutant { name: "without-line-13", change: "nobody hides on leaving", fate: Fate::breaks(Property::KExclusion, 2) },
+    Mutant {
+        name: "without-line-14",
+        change: "discoveries of an earlier passage stay",
+        fate: Fate::breaks(Property::KExclusion, 2),
+    },
+    Mutant {
+        name: "without-line-15",
+        change: "nobody stops competing",
+        fate: Fate::breaks(Property::DeadlockFreedom, 2),
+    },
+    Mutant {
+        name: "swaps-lines-4d-and-4e",
+        change: "the second cell is written before the first",
+        fate: Fate::Harmless,
+    },
+    Mutant {
+        name: "without-line-4f",
+        change: "a discovery that was not finished is not taken back",
+        fate: Fate::Harmless,
+    },
+    Mutant {
+        name: "never-resets-discover",
+        change: "lines 4a, 4b and 4f are left out: only the discovered process takes discoveries back",
+        fate: Fate::Harmless,
+    },
+];
+
+/// 2 and 3 are on their way out and have told 0, but not 1, that they compete no more. 0 came after 1 and goes in. 1 still waits
+/// for 2 and 3, and unless 0 allows it, it waits for as long as they stand still.
+const LEFT_BEHIND: &str = "
+    2 until critical
+    3 until critical
+    1 until waiting
+    0 until waiting
+    2*8 # lines 13, 14 and line 15 for process 0
+    3*8
+    0 until critical
+";
