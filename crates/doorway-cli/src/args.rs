@@ -99,7 +99,7 @@ pub(crate) struct Instance {
 pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) instance: Instance,
-    /// Passages per process, or `unbounded`; default: unbounded where that is finite, else 2
+    /// Passages per process, or `unbounded`; default: unbounded where that can be explored, else 2
     #[arg(long, value_name = "P")]
     pub(crate) passages: Option<String>,
     /// Kind of registers: atomic, regular or safe

@@ -57,6 +57,8 @@ fn options(args: &Check, entrant: &Entrant, subject: &dyn Subject) -> Result<Opt
         names => names.iter().map(|name| property(name, subject)).collect::<Result<_, _>>()?,
     };
     let passages = match args.passages.as_deref() {
+        // All the colours and labels that registers may hold: finite, but more states than anybody waits for.
+        None if entrant.variant == Some("bounded") => Some(2),
         // Tickets are relabelled and everything else is bounded: runs without end are finite for all there are.
         None | Some("unbounded") => None,
         Some(text) => match text.parse() {

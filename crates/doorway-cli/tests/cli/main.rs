@@ -70,4 +70,4 @@ fn texts(value: &Value) -> Vec<&str> {
     value.as_array().expect("an array").iter().map(|text| text.as_str().expect("a text")).collect()
 }
 
-const ALGORITHMS: [&str; 4] = ["bakery", "black-white-bakery", "burns-lamport", "yang-anderson"];
+const ALGORITHMS: [&str; 5] = ["bakery", "black-white-bakery", "burns-lamport", "yang-anderson", "timestamp-bakery"];

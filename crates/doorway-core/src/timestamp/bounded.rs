@@ -202,7 +202,9 @@ impl Bounded {
 /// A colour that is none of those three.
 #[inline]
 fn colour<M: Memory>(m: &M, announced: u32, answered: u32, shown: u32) -> u32 {
-    let other_than = |colours: u32, taken: &[u32]| (0..colours).find(|colour| !taken.contains(colour)).unwrap_or(0);
+    // Of four there is always one left.
+    let other_than =
+        |colours: u32, taken: &[u32]| (0..colours).find(|colour| !taken.contains(colour)).unwrap_or(announced);
     if m.mutant("one-bit-handshake") {
         return other_than(2, &[answered]);
     }
@@ -213,7 +215,7 @@ fn colour<M: Memory>(m: &M, announced: u32, answered: u32, shown: u32) -> u32 {
         return other_than(COLOURS, &[announced, shown]);
     }
     if m.mutant("three-colours") {
-        return other_than(3, &[announced, answered]);
+        return other_than(3, &[announced, answered, shown]);
     }
     other_than(COLOURS, &[announced, answered, shown])
 }
@@ -253,7 +255,7 @@ pub const MUTANTS: &[(&str, &str)] = &[
     ("no-second-look", "an updater answers a colour without looking whether it is still shown"),
     ("colour-shown-before", "a scanner may show the colour that it showed last time"),
     ("colour-answered-before", "a scanner may show the colour that was answered last"),
-    ("three-colours", "there are three colours, and the one shown last time is not avoided"),
+    ("three-colours", "there are three colours; where all are taken, the one that is announced is shown"),
     ("answers-before-announcements", "a scanner reads what was answered before what is announced"),
     ("handshake-before-snapshot", "an updater looks for scanners before it looks at the labels"),
     ("plain-collect", "a scanner takes every label as it finds it"),
