@@ -84,7 +84,7 @@ pub(crate) struct Instance {
     /// Sessions (groups)
     #[arg(long, value_name = "S")]
     pub(crate) sessions: Option<usize>,
-    /// Timestamps of timestamp-bakery: abstract (one step each) or bounded (reads and writes); default: abstract
+    /// Timestamps of timestamp-bakery: abstract (the default) or bounded
     #[arg(long, value_name = "KIND")]
     pub(crate) timestamps: Option<String>,
     /// Change the algorithm as its mutant of this name does

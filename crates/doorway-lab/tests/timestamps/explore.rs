@@ -112,14 +112,12 @@ impl<'s> Explorer<'s> {
                 let stepped = catch_unwind(AssertUnwindSafe(|| self.step(&state, p, program)))
                     .unwrap_or_else(|_| Some(Err("labels go round in a circle".into())));
                 match stepped {
-                    None => {}
                     Some(Err(why)) => violation = Some(why),
-                    Some(Ok(next)) => {
-                        if !seen.contains(&next) {
-                            stack.push(next.clone());
-                            seen.insert(next);
-                        }
+                    Some(Ok(next)) if !seen.contains(&next) => {
+                        stack.push(next.clone());
+                        seen.insert(next);
                     }
+                    _ => {}
                 }
             }
             if violation.is_some() || seen.len() > max_states {
