@@ -121,6 +121,9 @@ pub(crate) struct Instance {
     /// Sessions (groups)
     #[arg(long, value_name = "S")]
     pub(crate) sessions: Option<usize>,
+    /// Timestamps of timestamp-bakery: abstract (the default) or bounded
+    #[arg(long, value_name = "KIND")]
+    pub(crate) timestamps: Option<String>,
     /// Change the algorithm as its mutant of this name does
     #[arg(long, value_name = "NAME")]
     pub(crate) mutant: Option<String>,
@@ -133,7 +136,7 @@ pub(crate) struct Instance {
 pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) instance: Instance,
-    /// Passages per process, or `unbounded`; default: unbounded where that is finite, else 2
+    /// Passages per process, or `unbounded`; default: unbounded where that can be explored, else 2
     #[arg(long, value_name = "P")]
     pub(crate) passages: Option<String>,
     /// Kind of registers: atomic, regular or safe

@@ -31,6 +31,7 @@ pub mod native;
 mod registry;
 mod set;
 mod ticket;
+pub mod timestamp;
 mod value;
 
 pub use claims::{Claims, Fate, Mutant, Primitive, Problem, Property, RegisterKind, Rmr, Setting};

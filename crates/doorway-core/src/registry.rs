@@ -24,6 +24,8 @@ macro_rules! for_each_algorithm {
             $crate::k_exclusion::KBakery,
             $crate::k_exclusion::KBakeryFife,
             $crate::k_exclusion::KBakerySafe,
+            $crate::k_exclusion::TimestampBakery<$crate::timestamp::Abstract>,
+            $crate::k_exclusion::TimestampBakery<$crate::timestamp::Bounded>,
         }
     };
 }

@@ -13,9 +13,11 @@ use std::{
 use common::{Room, slots};
 use doorway_core::{
     Algorithm, Exclusion, Home, Layout, Size, for_each_algorithm,
+    k_exclusion::TimestampBakery,
     layout::{Cell, LINE},
     mutex::Bakery,
     native::{Backoff, Instance, Native, initialise},
+    timestamp::Bounded,
 };
 
 /// `n` threads at once, with so many passages each. That it returns says that nobody is left waiting.
@@ -182,4 +184,31 @@ fn registers_of_different_homes_share_no_line() {
             padded(n);
         }
     }
+}
+
+/// Bounded timestamps take three bits for each process: up to 21 in a word, up to 42 in a double word, and no more.
+#[test]
+fn timestamps_fit_up_to_forty_two_processes() {
+    for (n, wide) in [(21, false), (22, true), (42, true)] {
+        let size = Size::slots(n, 2);
+        let built = Layout::build(n, None, |layout| TimestampBakery::<Bounded>::new(layout, size));
+        let (_, layout) = built.expect("the lab runs any n");
+        assert_eq!(layout.doubles() > 0, wide, "n = {n}");
+        assert!(Instance::<TimestampBakery<Bounded>>::new(size).is_ok(), "n = {n}");
+    }
+    let unfit = Instance::<TimestampBakery<Bounded>>::new(Size::slots(43, 2)).err().map(|unfit| unfit.to_string());
+    assert_eq!(
+        unfit.as_deref(),
+        Some(
+            "timestamp-bakery with n = 43, k = 2: S[42][42] takes 129 bits, and no machine word has more than 128; \
+             the lab can run it"
+        )
+    );
+}
+
+/// Wide labels on real threads: more processes than a word has room for.
+#[test]
+fn forty_processes_contend_on_wide_timestamps() {
+    let lock = Instance::<TimestampBakery<Bounded>>::new(Size::slots(40, 3)).expect("it fits");
+    crowd(&lock, 40, 3, 30);
 }

@@ -10,7 +10,7 @@ fn options(properties: &[Property], registers: RegisterKind) -> Options {
         registers,
         crashes: 0,
         properties: properties.to_vec(),
-        max_states: 5_000_000,
+        max_states: 12_000_000,
         workers: 2,
         relabel: None,
     }
@@ -39,11 +39,19 @@ fn settings(entrant: &Entrant) -> Vec<Setting> {
     if entrant.claims.problem == Problem::KExclusion {
         let few = ["k-bakery-fife", "k-bakery-safe", "timestamp-bakery"].contains(&entrant.name);
         let three = if few { Setting::slots(3, 2).passages(1) } else { Setting::slots(3, 2) };
-        let all = [Setting::slots(1, 1), Setting::slots(2, 1), three];
-        return all.into_iter().filter(|setting| setting.size.n >= least).collect();
+        let mut all = vec![Setting::slots(1, 1), two(entrant), three];
+        // Among three, a passage of the bounded timestamps each is more than twenty million states.
+        all.retain(|setting| setting.size.n >= least && (setting.size.n < 3 || entrant.variant != Some("bounded")));
+        return all;
     }
     let most = if entrant.name == "burns-lamport" { 4 } else { 3 };
     (least..=most).map(|n| Setting::slots(n, 1)).collect()
+}
+
+/// Two processes: without end where a test can afford that.
+fn two(entrant: &Entrant) -> Setting {
+    let two = Setting::slots(2, 1);
+    if entrant.variant == Some("bounded") { two.passages(2) } else { two }
 }
 
 /// All claims in a setting, with as many crashes as are tolerated.
@@ -121,9 +129,11 @@ fn one_crash_too_many_starves_somebody() {
     }
 }
 
+/// Of several under one name, the first stands for all: a mutant changes what they have in common.
 #[test]
 fn every_mutant_is_caught_or_harmless() {
-    for entrant in Entrant::all() {
+    let first = |entrant: &&Entrant| Entrant::named(entrant.name).is_some_and(|first| first.variant == entrant.variant);
+    for entrant in Entrant::all().iter().filter(first) {
         for mutant in entrant.claims.mutants {
             let what = format!("{} {}", entrant.name, mutant.name);
             match mutant.fate {
@@ -133,6 +143,13 @@ fn every_mutant_is_caught_or_harmless() {
                         .unwrap_or_else(|error| panic!("{what}: {error}"));
                     let replayed = trace.replay().unwrap_or_else(|error| panic!("{what}: {error}"));
                     assert!(property != Property::Fife || replayed.alone.is_some(), "{what}: nobody goes round alone");
+                    // It is the mutation that does it.
+                    let subject = entrant.build(setting.size, None, false).expect("it fits");
+                    if let Ok(trace) = Trace::scripted(&*subject, setting.registers, property, script) {
+                        let shown =
+                            trace.replay().is_ok_and(|shown| property != Property::Fife || shown.alone.is_some());
+                        assert!(!shown, "{what}: nothing is left to catch");
+                    }
                     assert!(trace.crashed.len() <= (entrant.claims.crashes)(setting.size), "{what}");
                 }
                 Fate::Breaks { property, setting } => {
@@ -194,7 +211,7 @@ fn abandoning_keeps_exclusion_and_order() {
     for entrant in Entrant::all() {
         let properties: Vec<_> = entrant.claims.properties.iter().copied().filter(|p| kept.contains(p)).collect();
         // The Black-White Bakery's numbers are plain ones, and without a bound they go on for ever (see below).
-        let passages = (entrant.name == "black-white-bakery").then_some(3);
+        let passages = if entrant.name == "black-white-bakery" { Some(3) } else { two(entrant).passages };
         let options = Options { passages, ..options(&properties, RegisterKind::Atomic) };
         let report = abandoning(entrant, 2, &options);
         all_hold(&report, &format!("{} with abandoned places", entrant.name));

@@ -69,7 +69,11 @@ fn options(args: &Check, entrant: &Entrant, subject: &dyn Subject) -> Result<Opt
         [] => entrant.claims.properties.to_vec(),
         names => names.iter().map(|name| property(name, subject)).collect::<Result<_, _>>()?,
     };
-    let passages = passages(args)?;
+    let passages = match passages(args)? {
+        // All the colours and labels that registers may hold: finite, but more states than anybody waits for.
+        None if args.passages.is_none() && entrant.variant == Some("bounded") => Some(2),
+        passages => passages,
+    };
     let n = processes(subject)?;
     if args.crashes >= n {
         return Err(Failure::Usage(format!("--crashes {} with -n {n}: somebody has to be left", args.crashes)));
@@ -147,7 +151,7 @@ fn as_json(subject: &dyn Subject, options: &Options, report: &Report) -> String 
         })
         .collect();
     let seconds = report.search.as_secs_f64();
-    let object = json!({
+    let mut object = json!({
         "algorithm": subject.name(),
         "mutant": subject.mutant(),
         "n": size.n,
@@ -169,6 +173,9 @@ fn as_json(subject: &dyn Subject, options: &Options, report: &Report) -> String 
         "properties": properties,
         "bounds": { "shared_values": report.shared_values, "max_register": report.max_register },
     });
+    if let Some(timestamps) = subject.variant() {
+        object["timestamps"] = json!(timestamps);
+    }
     format!("{object:#}\n")
 }
 
@@ -195,7 +202,9 @@ fn as_text(entrant: &Entrant, subject: &dyn Subject, options: &Options, report: 
         options.registers,
         if report.relabelled { ", tickets relabelled" } else { "" },
     );
-    let mut text = format!("{}{mutant}: {}, {}\n", entrant.name, entrant.claims.paper, entrant.claims.figure);
+    let timestamps = subject.variant().map_or(String::new(), |kind| format!(", {kind} timestamps"));
+    let claims = &entrant.claims;
+    let mut text = format!("{}{timestamps}{mutant}: {}, {}\n", entrant.name, claims.paper, claims.figure);
     text.push_str(&format!("  {instance}\n"));
     text.push_str(&format!(
         "  {} states, {} steps, depth {}, in {seconds:.2} s{speed}: {}\n\n",

@@ -24,7 +24,7 @@ const PASSAGES: u32 = 2;
 pub(crate) fn run(args: &Check, other: &str) -> Result<ExitCode, Failure> {
     let (entrant, first) = super::instance(&args.instance)?;
     let Instance { n, k, sessions, .. } = args.instance;
-    let against = Instance { algorithm: other.into(), n, k, sessions, mutant: None, abandon: false };
+    let against = Instance { algorithm: other.into(), n, k, sessions, timestamps: None, mutant: None, abandon: false };
     let (_, second) = super::instance(&against)?;
     processes(&*first)?;
     if args.registers != RegisterKind::Atomic.name() {

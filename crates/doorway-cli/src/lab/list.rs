@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use doorway_lab::Entrant;
 use serde_json::json;
 
+use super::{listed, timestamps_of};
 use crate::{args::List, error::Failure, output::print, table::columns};
 
 /// Runs the command.
@@ -15,11 +15,10 @@ pub(crate) fn run(args: &List) -> Result<ExitCode, Failure> {
 }
 
 fn as_json() -> String {
-    let all: Vec<_> = Entrant::all()
-        .iter()
+    let all: Vec<_> = listed()
         .map(|entrant| {
             let claims = &entrant.claims;
-            json!({
+            let mut object = json!({
                 "name": entrant.name,
                 "problem": claims.problem.name(),
                 "paper": claims.paper,
@@ -31,7 +30,11 @@ fn as_json() -> String {
                 "rmr": { "cc": claims.rmr.cc, "dsm": claims.rmr.dsm },
                 "bounded": claims.bound.is_some(),
                 "mutants": claims.mutants.iter().map(|m| m.name).collect::<Vec<_>>(),
-            })
+            });
+            if entrant.variant.is_some() {
+                object["timestamps"] = json!(timestamps_of(entrant));
+            }
+            object
         })
         .collect();
     format!("{:#}\n", json!(all))
@@ -40,7 +43,7 @@ fn as_json() -> String {
 fn as_text() -> String {
     let header = ["name", "problem", "uses", "registers", "RMR in CC", "in DSM", "bounded", "figure"];
     let mut rows = vec![header.map(String::from).to_vec()];
-    for entrant in Entrant::all() {
+    for entrant in listed() {
         let claims = &entrant.claims;
         rows.push(vec![
             entrant.name.into(),
@@ -54,15 +57,19 @@ fn as_text() -> String {
         ]);
     }
     let mut text = columns(&rows);
-    for entrant in Entrant::all() {
+    for entrant in listed() {
         text.push_str(&format!("\n{}\n", entrant.name));
         let claims = &entrant.claims;
         let names = |list: Vec<&str>| if list.is_empty() { "–".to_string() } else { list.join(", ") };
-        text.push_str(&columns(&[
+        let mut details = vec![
             vec!["claims".into(), names(claims.properties.iter().map(|p| p.name()).collect())],
             vec!["does not have".into(), names(claims.refuted.iter().map(|(p, _)| p.name()).collect())],
             vec!["mutants".into(), names(claims.mutants.iter().map(|m| m.name).collect())],
-        ]));
+        ];
+        if entrant.variant.is_some() {
+            details.push(vec!["timestamps".into(), names(timestamps_of(entrant))]);
+        }
+        text.push_str(&columns(&details));
     }
     text
 }

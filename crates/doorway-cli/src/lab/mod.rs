@@ -39,7 +39,7 @@ fn named(name: &str) -> Result<&'static Entrant, Failure> {
 
 /// The algorithm that the arguments name, and an instance of it.
 fn instance(args: &Instance) -> Result<(&'static Entrant, Box<dyn Subject>), Failure> {
-    let entrant = named(&args.algorithm)?;
+    let entrant = entrant(args)?;
     let mutant = match &args.mutant {
         None => None,
         Some(name) => {
@@ -72,6 +72,33 @@ fn instance(args: &Instance) -> Result<(&'static Entrant, Box<dyn Subject>), Fai
     let size = Size { n: args.n, k, sessions: args.sessions.unwrap_or(0) };
     let subject = entrant.build(size, mutant, args.abandon).map_err(|unfit| Failure::Usage(unfit.to_string()))?;
     Ok((entrant, subject))
+}
+
+/// The algorithm of that name, with the timestamps that are asked for.
+fn entrant(args: &Instance) -> Result<&'static Entrant, Failure> {
+    let names = || listed().map(|entrant| entrant.name).collect::<Vec<_>>().join(", ");
+    let default = Entrant::named(&args.algorithm)
+        .ok_or_else(|| Failure::Usage(format!("there is no algorithm {:?}; there are {}", args.algorithm, names())))?;
+    let Some(timestamps) = &args.timestamps else { return Ok(default) };
+    if default.variant.is_none() {
+        return Err(Failure::Usage(format!("{} has no timestamps; leave --timestamps out", default.name)));
+    }
+    Entrant::variants(default.name).find(|entrant| entrant.variant == Some(timestamps)).ok_or_else(|| {
+        let kinds = timestamps_of(default).join(" or ");
+        Failure::Usage(format!("--timestamps {timestamps}: timestamps are {kinds}"))
+    })
+}
+
+/// Every algorithm once, whatever timestamps it may have.
+fn listed() -> impl Iterator<Item = &'static Entrant> {
+    Entrant::all()
+        .iter()
+        .filter(|entrant| Entrant::named(entrant.name).is_some_and(|default| default.variant == entrant.variant))
+}
+
+/// The kinds of timestamps that an algorithm can have.
+fn timestamps_of(entrant: &Entrant) -> Vec<&'static str> {
+    Entrant::variants(entrant.name).filter_map(|entrant| entrant.variant).collect()
 }
 
 /// More processes than any run here is for; each may have a row of registers per other process.

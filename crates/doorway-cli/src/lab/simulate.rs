@@ -78,6 +78,9 @@ fn as_json(subject: &dyn Subject, args: &Simulate, outcome: &Outcome) -> String 
         "stuck": outcome.stuck,
         "cut_off": outcome.cut_off,
     });
+    if let Some(timestamps) = subject.variant() {
+        object["timestamps"] = json!(timestamps);
+    }
     if let Some(blocked) = blocked(subject, args, outcome) {
         object["blocked"] = json!(blocked);
     }
@@ -87,8 +90,9 @@ fn as_json(subject: &dyn Subject, args: &Simulate, outcome: &Outcome) -> String 
 fn as_text(subject: &dyn Subject, args: &Simulate, outcome: &Outcome) -> String {
     let size = subject.size();
     let mutant = subject.mutant().map_or(String::new(), |name| format!(", mutant {name}"));
+    let timestamps = subject.variant().map_or(String::new(), |kind| format!(", {kind} timestamps"));
     let mut text = format!(
-        "{}{mutant}: n = {}, k = {}, scheduler {}, seed {}\n  {} passages in {} steps\n\n",
+        "{}{timestamps}{mutant}: n = {}, k = {}, scheduler {}, seed {}\n  {} passages in {} steps\n\n",
         subject.name(),
         size.n,
         size.k,

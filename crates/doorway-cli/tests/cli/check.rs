@@ -204,3 +204,32 @@ fn a_closed_pipe_is_no_error() {
         assert_eq!(output.status.code(), Some(code), "{args:?}");
     }
 }
+
+/// Timestamps are abstract unless asked for; the bounded ones have too many states for runs without end.
+#[test]
+fn timestamps_are_chosen_and_reported() {
+    for (args, kind, passages) in [
+        (&[][..], "abstract", Value::Null),
+        (&["--timestamps", "abstract"], "abstract", Value::Null),
+        (&["--timestamps", "bounded"], "bounded", value!(2)),
+        (&["--timestamps", "bounded", "--passages", "1"], "bounded", value!(1)),
+    ] {
+        let report = json(0, &[&["lab", "check", "timestamp-bakery", "-n", "2", "-k", "1", "--json"], args].concat());
+        assert_eq!((&report["timestamps"], &report["passages"]), (&value!(kind), &passages), "{args:?}");
+        assert_eq!(report["complete"], true, "{args:?}");
+    }
+    assert!(json(0, &["lab", "check", "bakery", "--json"])["timestamps"].is_null());
+}
+
+/// A counterexample says which timestamps it is about, and is replayed on these.
+#[test]
+fn traces_keep_their_timestamps() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("trace.json");
+    let file = file.to_str().expect("a name");
+    let check = ["lab", "check", "timestamp-bakery", "--timestamps", "bounded", "--mutant", "waits-for-more-than-k"];
+    prints(1, &[&check[..], &["--property", "k-exclusion", "--trace", file]].concat());
+    let trace: Value = serde_json::from_str(&fs::read_to_string(file).expect("it is there")).expect("JSON");
+    assert_eq!(trace["timestamps"], "bounded");
+    assert!(prints(0, &["lab", "replay", file]).contains("M[0]"));
+}

@@ -20,6 +20,21 @@ fn every_algorithm_is_listed_with_all_there_is_to_say() {
     }
 }
 
+/// An algorithm with several kinds of timestamps is listed once, with all of them.
+#[test]
+fn kinds_of_timestamps_are_listed_in_one_entry() {
+    let list = json(0, &["lab", "list", "--json"]);
+    for entry in list.as_array().expect("an array") {
+        let same = list.as_array().expect("an array").iter().filter(|other| other["name"] == entry["name"]);
+        assert_eq!(same.count(), 1, "{entry}");
+        if entry["name"] == "timestamp-bakery" {
+            assert_eq!(texts(&entry["timestamps"]), ["abstract", "bounded"]);
+        } else {
+            assert!(entry["timestamps"].is_null(), "{entry}");
+        }
+    }
+}
+
 #[test]
 fn the_text_names_them_as_well() {
     let text = prints(0, &["lab", "list"]);

@@ -73,7 +73,7 @@ fn texts(value: &Value) -> Vec<&str> {
     value.as_array().expect("an array").iter().map(|text| text.as_str().expect("a text")).collect()
 }
 
-const ALGORITHMS: [&str; 8] = [
+const ALGORITHMS: [&str; 12] = [
     "bakery",
     "black-white-bakery",
     "burns-lamport",
@@ -82,4 +82,8 @@ const ALGORITHMS: [&str; 8] = [
     "numbered-ticket",
     "unbounded-colored-ticket",
     "colored-ticket",
+    "k-bakery",
+    "k-bakery-fife",
+    "k-bakery-safe",
+    "timestamp-bakery",
 ];

@@ -18,6 +18,11 @@ fn what_does_not_exist_is_refused_with_what_does() {
         (&["lab", "check", "bakery", "--registers", "two\nlines"], "atomic, regular or safe"),
         (&["lab", "simulate", "bakery", "--scheduler", "luck"], "there are round-robin, "),
         (&["lab", "simulate", "bakery", "--scheduler", "002-section-4"], "002-section-4 for burns-lamport"),
+        (&["lab", "check", "bakery", "--timestamps", "bounded"], "bakery has no timestamps"),
+        (&["lab", "simulate", "bakery", "--timestamps", "abstract"], "bakery has no timestamps"),
+        (&["lab", "check", "timestamp-bakery", "--timestamps", "luck"], "timestamps are abstract or bounded"),
+        (&["lab", "check", "timestamp-bakery", "--timestamps", ""], "timestamps are abstract or bounded"),
+        (&["lab", "simulate", "timestamp-bakery", "--timestamps", "two\nlines"], "abstract or bounded"),
         (&["lab", "check", "bakery", "--luck"], "unexpected argument '--luck' found; try --help"),
         (&["lab", "check", "bakery", "--jsn"], "a similar argument exists: '--json'"),
         (&["lab", "check", "bakery", "more"], "'more'"),
@@ -76,6 +81,7 @@ fn algorithms_that_need_atomic_registers_are_not_explored_on_weaker_ones() {
         (["lab", "check", "yang-anderson", "--registers", "safe"], "two writers"),
         (["lab", "check", "yang-anderson", "--registers", "regular"], "two writers"),
         (["lab", "check", "black-white-bakery", "--registers", "safe"], "too many values"),
+        (["lab", "check", "timestamp-bakery", "--registers", "safe"], "more than read and write"),
     ] {
         let line = refused(&args);
         assert!(line.contains(complaint), "{args:?}: {line}");

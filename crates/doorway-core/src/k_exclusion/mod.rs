@@ -17,6 +17,7 @@ mod numbered_ticket;
 mod quant;
 mod queue;
 mod tickets;
+mod timestamp_bakery;
 mod unbounded_colored_ticket;
 
 pub use colored_ticket::ColoredTicket;
@@ -27,6 +28,7 @@ pub use numbered_ticket::{NumberedTicket, Numbers};
 pub use quant::Counted;
 pub use queue::{Line, Queue};
 pub use tickets::{Colored, Pointers, TicketAlgorithm, TicketSystem};
+pub use timestamp_bakery::TimestampBakery;
 pub use unbounded_colored_ticket::UnboundedColoredTicket;
 
 use alloc::format;

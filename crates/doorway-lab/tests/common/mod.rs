@@ -1,5 +1,6 @@
 //! Small algorithms that are not in the registry, made to be wrong or to be simple.
 
+#[allow(dead_code, reason = "not every test plays with these")]
 pub(crate) mod slots;
 
 use std::{
