@@ -209,6 +209,15 @@ pub struct Rmr {
     pub dsm: &'static str,
 }
 
+/// A number that a paper gives by a formula.
+#[derive(Clone, Copy, Debug)]
+pub struct Formula {
+    /// The formula and where it stands.
+    pub name: &'static str,
+    /// The number; `None` where it is too large to be told.
+    pub of: fn(Size) -> Option<u64>,
+}
+
 /// All that is claimed of an algorithm.
 #[derive(Clone, Copy, Debug)]
 pub struct Claims {
@@ -233,6 +242,8 @@ pub struct Claims {
     /// The smallest gap between two tickets that is as good as any wider one: one more than the number of successors that
     /// are taken of a ticket before another is met. 2 where each new ticket is one more than the largest.
     pub gap: fn(Size) -> u32,
+    /// What the paper says of the number of values that the shared memory takes, to be shown beside those reached.
+    pub values: &'static [Formula],
     /// Whether a place in line can be [abandoned](crate::Exclusion::abandon).
     pub abandons: bool,
     /// Remote references per passage.

@@ -34,7 +34,7 @@ mod ticket;
 pub mod timestamp;
 mod value;
 
-pub use claims::{Claims, Fate, Mutant, Primitive, Problem, Property, RegisterKind, Rmr, Setting};
+pub use claims::{Claims, Fate, Formula, Mutant, Primitive, Problem, Property, RegisterKind, Rmr, Setting};
 pub use exclusion::{Algorithm, Exclusion, Request, Size, Unfit, others};
 pub use layout::{Array, Grid, Home, Homes, Layout, Register};
 pub use memory::{CompareAndSwap, FetchAndAdd, Memory, Registers, Transactions};

@@ -173,6 +173,11 @@ fn as_json(subject: &dyn Subject, options: &Options, report: &Report) -> String 
         "properties": properties,
         "bounds": { "shared_values": report.shared_values, "max_register": report.max_register },
     });
+    let formulas = subject.claims().values;
+    if !formulas.is_empty() {
+        let values = formulas.iter().map(|formula| json!({ "formula": formula.name, "value": (formula.of)(size) }));
+        object["bounds"]["paper"] = values.collect();
+    }
     if let Some(timestamps) = subject.variant() {
         object["timestamps"] = json!(timestamps);
     }
@@ -213,6 +218,19 @@ fn as_text(entrant: &Entrant, subject: &dyn Subject, options: &Options, report: 
         report.depth,
         if report.complete { "complete" } else { "incomplete" },
     ));
+    let formulas = subject.claims().values;
+    if !formulas.is_empty() {
+        let reached = if report.complete { "reached" } else { "reached so far" };
+        text.push_str(&format!(
+            "  {} values of the shared memory {reached}; the paper:\n",
+            grouped(report.shared_values as u64)
+        ));
+        for formula in formulas {
+            let value = (formula.of)(size).map_or("more than 2⁶⁴".into(), grouped);
+            text.push_str(&format!("    {} = {value}\n", formula.name));
+        }
+        text.push('\n');
+    }
     text.push_str(&columns(&report.verdicts.iter().map(|verdict| row(verdict, &instance)).collect::<Vec<_>>()));
     for verdict in &report.verdicts {
         if let Some(trace) = &verdict.trace {

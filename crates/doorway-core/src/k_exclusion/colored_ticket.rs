@@ -15,7 +15,8 @@ use super::{
     tickets::{Blocks, Colored, Pointers},
 };
 use crate::{
-    Algorithm, Claims, Fate, Home, Layout, Memory, Mutant, Primitive, Problem, Property, RegisterKind, Rmr, Size, Unfit,
+    Algorithm, Claims, Fate, Formula, Home, Layout, Memory, Mutant, Primitive, Problem, Property, RegisterKind, Rmr,
+    Size, Unfit,
 };
 
 /// Figures 6 and 7, and what mutants change in them.
@@ -139,6 +140,7 @@ impl Algorithm for ColoredTicket {
         // M - 1: values go so far; colours and counts only up to k.
         bound: Some(|size| size.k.max(size.n - size.k) as u64),
         gap: |_| 2,
+        values: VALUES,
         abandons: false,
         rmr: Rmr { cc: "unbounded", dsm: "unbounded" },
         min_n: 1,
@@ -183,6 +185,35 @@ impl Algorithm for ColoredTicket {
         let init = Counted { format, pointers: Pointers { issue: at(0), valid: at(size.k) }, quant };
         Ok(Self { system, shared: layout.formatted("V", Home::Nobody, init, format) })
     }
+}
+
+/// The paper has two upper bounds, neither of which is reached, and a lower one for every solution.
+const VALUES: &[Formula] = &[
+    Formula { name: "at least C(N-k, 2), section 5", of: |size| choose((size.n - size.k) as u64, 2) },
+    Formula {
+        name: "at most (k+1)·C(2k,k)·M², Theorem 4.1",
+        of: |size| {
+            let (k, m) = (size.k as u64, block(size) as u64);
+            choose(2 * k, k)?.checked_mul(k + 1)?.checked_mul(m * m)
+        },
+    },
+    Formula {
+        name: "at most C(2k,k)·((k+1)·M)², section 2.4",
+        of: |size| {
+            let (k, m) = (size.k as u64, block(size) as u64);
+            choose(2 * k, k)?.checked_mul(((k + 1) * m).checked_pow(2)?)
+        },
+    },
+];
+
+/// n over k.
+fn choose(n: u64, k: u64) -> Option<u64> {
+    (0..k).try_fold(1u64, |product, i| Some(product.checked_mul(n.saturating_sub(i))? / (i + 1)))
+}
+
+/// M = 1 + max(k, N-k).
+fn block(size: Size) -> usize {
+    1 + size.k.max(size.n - size.k)
 }
 
 const MUTANTS: &[Mutant] = &[

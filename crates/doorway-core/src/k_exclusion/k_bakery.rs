@@ -42,6 +42,7 @@ impl Algorithm for KBakery {
         crashes: |size| size.k - 1,
         bound: None,
         gap: |_| 2,
+        values: &[],
         abandons: true,
         rmr: Rmr { cc: "Θ(n)", dsm: "Θ(n)" },
         min_n: 2,

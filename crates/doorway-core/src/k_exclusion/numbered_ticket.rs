@@ -128,6 +128,7 @@ impl Algorithm for NumberedTicket {
         bound: None,
         // ISSUE and VALID are at most max(k, n - k) apart; how far apart is told exactly, and nothing else matters.
         gap: |size| 1 + size.k.max(size.n - size.k) as u32,
+        values: &[],
         abandons: false,
         rmr: Rmr { cc: "unbounded", dsm: "unbounded" },
         min_n: 1,

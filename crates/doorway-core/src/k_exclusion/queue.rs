@@ -118,6 +118,7 @@ impl Algorithm for Queue {
         // The largest digit.
         bound: Some(|size| size.n as u64),
         gap: |_| 2,
+        values: &[],
         abandons: true,
         rmr: Rmr { cc: "unbounded", dsm: "unbounded" },
         min_n: 1,

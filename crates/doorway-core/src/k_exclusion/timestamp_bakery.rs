@@ -71,6 +71,7 @@ impl<C: Timestamps> Algorithm for TimestampBakery<C> {
         // The flags count as well.
         bound: Some(|size| if C::BOUND(size.n) > 1 { C::BOUND(size.n) } else { 1 }),
         gap: |_| 2,
+        values: &[],
         abandons: true,
         rmr: Rmr { cc: "O(n)", dsm: "O(n)" },
         min_n: 1,

@@ -141,6 +141,7 @@ impl Algorithm for UnboundedColoredTicket {
         bound: None,
         // Of colours only whether they are the same and which is next.
         gap: |_| 2,
+        values: &[],
         abandons: false,
         rmr: Rmr { cc: "unbounded", dsm: "unbounded" },
         min_n: 1,

@@ -37,6 +37,7 @@ impl Algorithm for Bakery {
         crashes: |_| 0,
         bound: None,
         gap: |_| 2,
+        values: &[],
         abandons: true,
         rmr: Rmr { cc: "Θ(n)", dsm: "unbounded" },
         min_n: 1,

@@ -101,6 +101,7 @@ impl Algorithm for BlackWhiteBakery {
         crashes: |_| 0,
         bound: Some(|size| size.n as u64),
         gap: |_| 2,
+        values: &[],
         abandons: true,
         rmr: Rmr { cc: "O(n)", dsm: "unbounded" },
         min_n: 1,

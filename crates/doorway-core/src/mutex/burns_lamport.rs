@@ -37,6 +37,7 @@ impl Algorithm for BurnsLamport {
         crashes: |_| 0,
         bound: Some(|_| 1),
         gap: |_| 2,
+        values: &[],
         abandons: true,
         rmr: Rmr { cc: "Ω(n²)", dsm: "unbounded" },
         min_n: 1,

@@ -83,6 +83,7 @@ impl Algorithm for YangAnderson {
         crashes: |_| 0,
         bound: Some(|size| size.n as u64),
         gap: |_| 2,
+        values: &[],
         abandons: false,
         rmr: Rmr { cc: "Θ(log n)", dsm: "Θ(log n)" },
         min_n: 2,

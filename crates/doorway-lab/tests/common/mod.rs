@@ -93,6 +93,7 @@ impl Algorithm for Playground {
         crashes: |_| 0,
         bound: Some(|_| 8),
         gap: |_| 2,
+        values: &[],
         abandons: false,
         rmr: Rmr { cc: "", dsm: "" },
         min_n: 1,

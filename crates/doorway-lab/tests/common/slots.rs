@@ -129,6 +129,7 @@ impl Algorithm for Kit {
         crashes: |_| 0,
         bound: None,
         gap: |size| (1 + size.k.max(size.n - size.k)) as u32,
+        values: &[],
         abandons: false,
         rmr: Rmr { cc: "", dsm: "" },
         min_n: 1,

@@ -48,6 +48,7 @@ impl<C: Timestamps> Algorithm for Clock<C> {
         crashes: |_| 0,
         bound: None,
         gap: |_| 2,
+        values: &[],
         abandons: false,
         rmr: Rmr { cc: "", dsm: "" },
         min_n: 1,
