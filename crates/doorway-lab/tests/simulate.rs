@@ -97,7 +97,7 @@ fn zehavi_pays_for_each_other_process_so_much_and_no_more() {
             let subject =
                 entrant.expect("it is in the registry").build(Size::slots(n, k), None, false).expect("it fits");
             for scheduler in ["random", "pct", "round-robin"] {
-                let meter = run(&*subject, scheduler, &passages(20, 5)).meter;
+                let meter = run(&*subject, scheduler, &passages(8, 5)).meter;
                 let others = n as u64 - 1;
                 assert!(meter.dsm.max <= each * others + fixed, "{variant} n = {n}: {} in DSM", meter.dsm.max);
                 assert!(meter.cc.max <= 40 * n as u64, "{variant} n = {n}: {} in CC", meter.cc.max);
