@@ -60,6 +60,7 @@ fn claims(entrant: &Entrant, setting: Setting) -> Options {
     Options { crashes, ..within(setting, entrant.claims.properties) }
 }
 
+/// With as many crashes as are claimed to be tolerated.
 #[test]
 fn every_claim_holds() {
     for entrant in Entrant::all() {

@@ -89,6 +89,27 @@ fn local_spinning_shows_in_the_dsm_model() {
     }
 }
 
+/// Zehavi's algorithm waits at home, too: what is remote in the DSM model is counted out line by line. With abstract
+/// timestamps a Label and a Scan are one reference each, with bounded ones at most 5 and 2 for each other process.
+#[test]
+fn zehavi_pays_for_each_other_process_so_much_and_no_more() {
+    for (variant, label, scan, fixed) in [("abstract", 0, 0, 2), ("bounded", 5, 2, 0)] {
+        let entrant = Entrant::variants("timestamp-bakery").find(|entrant| entrant.variant == Some(variant));
+        // Lines 1, 2, 4, 7, 8, 12 and 15 for each other process.
+        let each = 1 + 1 + 13 + 1 + 1 + 1 + 1 + label + scan;
+        for (n, k) in [(4, 1), (8, 3), (16, 1), (32, 16)] {
+            let subject =
+                entrant.expect("it is in the registry").build(Size::slots(n, k), None, false).expect("it fits");
+            for scheduler in ["random", "pct", "round-robin"] {
+                let meter = run(&*subject, scheduler, &passages(8, 5)).meter;
+                let others = n as u64 - 1;
+                assert!(meter.dsm.max <= each * others + fixed, "{variant} n = {n}: {} in DSM", meter.dsm.max);
+                assert!(meter.cc.max <= 40 * n as u64, "{variant} n = {n}: {} in CC", meter.cc.max);
+            }
+        }
+    }
+}
+
 /// One who is gone in the doorway or the line stops everybody: no claim of these algorithms says otherwise.
 #[test]
 fn a_crash_stops_the_bakery() {
