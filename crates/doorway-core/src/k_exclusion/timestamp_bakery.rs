@@ -11,9 +11,7 @@ use core::ops::ControlFlow::{Break, Continue};
 
 use crate::{
     Algorithm, Array, Claims, Exclusion, Fate, Grid, Homes, Layout, Local, Mutant, Problem, Property, RegisterKind,
-    Registers, Relabel, Rmr, Setting, Size, Unfit,
-    digits::{Digits, Format},
-    others,
+    Registers, Relabel, Rmr, Set, Setting, Size, Unfit, others,
     timestamp::{LabelScan, Timestamps},
 };
 
@@ -36,7 +34,7 @@ pub struct TimestampBakery<C> {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Pass<T> {
     /// Those with order.i < order.p: digit `i` is 1. Nobody once p is in, where it no longer matters.
-    before: Digits,
+    before: Set,
     /// What the timestamp system wants to be remembered.
     mirrors: T,
 }
@@ -96,24 +94,7 @@ impl<C: Timestamps> Algorithm for TimestampBakery<C> {
     }
 }
 
-/// Whether `i` is in a set.
-#[inline(always)]
-fn contains(set: &Digits, i: usize) -> bool {
-    set.get(i) == 1
-}
-
-/// Those in a set.
-#[inline(always)]
-fn members(set: &Digits) -> impl Iterator<Item = usize> + '_ {
-    (0..set.len()).filter(|&i| contains(set, i))
-}
-
 impl<C> TimestampBakery<C> {
-    #[inline(always)]
-    fn nobody(&self) -> Digits {
-        Digits::new(Format::up_to(1, self.n), 0)
-    }
-
     /// `Discover[i][p][0] ∧ Discover[i][p][1]`
     #[inline(always)]
     fn discovered<M: Registers>(&self, m: &mut M, i: usize, p: usize) -> Result<bool, M::Halt> {
@@ -163,12 +144,12 @@ impl<C> TimestampBakery<C> {
 
     /// Line 12: p allows all who are before it.
     #[inline(always)]
-    fn allow<M: Registers>(&self, m: &mut M, p: usize, before: &Digits) -> Result<(), M::Halt> {
+    fn allow<M: Registers>(&self, m: &mut M, p: usize, before: &Set) -> Result<(), M::Halt> {
         if m.drops(12) {
             return Ok(());
         }
         m.line(12);
-        m.each(members(before), |m, i| m.write(self.allow.at(p, i), true))
+        m.each(before.iter(), |m, i| m.write(self.allow.at(p, i), true))
     }
 
     /// Lines 3 to 6: a place in line, and those before it.
@@ -195,8 +176,8 @@ impl<C> TimestampBakery<C> {
         m.line(6);
         let pass = m.scope(|m| {
             let (ranks, mirrors) = self.timestamps.scan(m, p, mirrors.clone())?;
-            let mut before = self.nobody();
-            others(p, self.n).filter(|&i| ranks.get(i) < ranks.get(p)).for_each(|i| before.set(i, 1));
+            let earlier = others(p, self.n).filter(|&i| ranks.get(i) < ranks.get(p));
+            let before = earlier.fold(Set::none(self.n), Set::with);
             Ok(Pass { before, mirrors })
         })?;
         if late {
@@ -231,7 +212,7 @@ impl<M: Registers, C: LabelScan<M>> Exclusion<M> for TimestampBakery<C> {
         if !m.drops(7) {
             m.line(7);
             let reversed = m.mutant("tells-the-wrong-order");
-            m.each(all.clone(), |m, i| m.write(self.order.at(p, i), contains(&pass.before, i) == reversed))?;
+            m.each(all.clone(), |m, i| m.write(self.order.at(p, i), pass.before.contains(i) == reversed))?;
         }
         if !m.drops(8) {
             m.line(8);
@@ -247,16 +228,13 @@ impl<M: Registers, C: LabelScan<M>> Exclusion<M> for TimestampBakery<C> {
             self.allow(m, p, &pass.before)?;
         }
         let too_many = if m.mutant("waits-for-more-than-k") { self.k + 1 } else { self.k };
-        let waits = |precede: &Digits| members(precede).count() >= too_many;
+        let waits = |precede: &Set| precede.len() >= too_many;
         if waits(&pass.before) {
             m.line(11);
             m.repeat(pass.before.clone(), |m, precede| {
                 // a
-                let precede = m.fold(members(&precede), precede.clone(), |m, mut left, i| {
-                    if m.scope(|m| self.is_no_hindrance(m, p, i))? {
-                        left.set(i, 0);
-                    }
-                    Ok(left)
+                let precede = m.fold(precede.iter(), precede, |m, left, i| {
+                    Ok(if m.scope(|m| self.is_no_hindrance(m, p, i))? { left.without(i) } else { left })
                 })?;
                 // b; whether one or more allow it is all the same
                 let allowed = m.find(others(p, self.n), |m, i| {
@@ -268,7 +246,7 @@ impl<M: Registers, C: LabelScan<M>> Exclusion<M> for TimestampBakery<C> {
         if !early {
             self.allow(m, p, &pass.before)?;
         }
-        Ok(Pass { before: self.nobody(), ..pass })
+        Ok(Pass { before: Set::none(self.n), ..pass })
     }
 
     #[inline]
