@@ -51,7 +51,8 @@ Properties:
 
 A script is as for lab simulate (see its help), and may also say
   ID reads VALUE   one step, a read that overlaps a write and returns VALUE, or ∞ (--registers safe)
-  again            the lines from here on are repeated for ever; who does not move there has crashed
+  again            the lines from here on are repeated for ever; who does not move there and is not in
+                   its remainder has crashed, of whom there may be as many as --crashes says
 
 With --equivalent-to, both algorithms are run side by side: after every schedule, is everybody in the
 same region (remainder, trying, critical, exit) in both? Nothing else is decided then.
@@ -152,7 +153,7 @@ pub(crate) struct Check {
     #[arg(long, value_name = "ALG", conflicts_with_all = ["property", "trace", "crashes", "abandon"])]
     pub(crate) equivalent_to: Option<String>,
     /// Follow this schedule instead of all: does it violate the --property?
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["equivalent_to", "passages", "crashes", "abandon"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["equivalent_to", "passages", "abandon"])]
     pub(crate) script: Option<PathBuf>,
     /// Stop after this many states
     #[arg(long, value_name = "M", default_value_t = 50_000_000)]

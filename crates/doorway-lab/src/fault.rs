@@ -13,6 +13,8 @@ pub enum Fault {
     Impure,
     /// Tickets grew beyond what the relabelling can hold.
     TicketRange,
+    /// A register holds more different values than there are numbers for.
+    TooManyValues(String),
     /// A step brings in more than one new ticket.
     TwoTickets,
     /// A register's type does not say which values an overlapping read may return.
@@ -29,6 +31,12 @@ impl fmt::Display for Fault {
             Self::Impure => write!(f, "a section does not follow from its answers: is a closure impure?"),
             Self::TicketRange => write!(f, "more tickets are alive at once than the relabelling can hold"),
             Self::TwoTickets => write!(f, "a step brings in two new tickets, and the relabelling can follow one"),
+            Self::TooManyValues(register) => {
+                write!(
+                    f,
+                    "{register} takes more than 2^24 values, and the checker tells no more apart; try a smaller size"
+                )
+            }
             Self::NoDomain(register) => {
                 write!(f, "{register} may hold too many values to try them all, which safe registers ask for")
             }

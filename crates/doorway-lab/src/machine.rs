@@ -146,6 +146,21 @@ impl<'s> Machine<'s> {
         })
     }
 
+    /// What kind of registers these are.
+    pub fn kind(&self) -> RegisterKind {
+        self.kind
+    }
+
+    /// What is being written to a register by somebody other than `reader`.
+    pub(crate) fn being_written(&self, register: usize, reader: usize) -> Option<Box<dyn Erased>> {
+        let mut writers = self.writing.iter().enumerate().filter(|&(q, _)| q != reader);
+        let (q, step) = writers.find_map(|(q, writing)| {
+            writing.map(|(step, _)| (q, step)).filter(|(_, step)| self.register_of(step) == Some(register))
+        })?;
+        let value = Some(&*self.values[register]);
+        self.subject.step(q, self.local(q), step.choice, value, self.cut).ok()?.effect
+    }
+
     /// Process `p` makes one step. `garbage` is what a read that overlaps a write returns; elsewhere it is `None`.
     ///
     /// # Errors
@@ -229,7 +244,7 @@ impl<'s> Machine<'s> {
         let register = self.register_of(&step);
         let version = register.map_or(0, |r| self.versions[r]);
         if let Some(to) = self.recalls[p].recall(index, version) {
-            let idle = step.access.waits && Arc::ptr_eq(to, &self.locals[p]);
+            let idle = step.access.waits && *to == self.locals[p];
             self.locals[p] = to.clone();
             return Ok(self.event(p, &step, register, String::new(), from, None, idle, false));
         }

@@ -57,6 +57,17 @@ pub enum ScheduleError {
         /// What it says.
         text: String,
     },
+    /// A script with more steps in a line than anybody needs.
+    #[error("line {line} of the script: at most {PATIENCE} steps in one line")]
+    TooMany {
+        /// Which line, from 1.
+        line: usize,
+    },
+    /// A script with a loop, where nothing is repeated.
+    #[error(
+        "`again` in the script: a simulation comes to an end; follow it with `lab check --script FILE --property NAME`"
+    )]
+    Again,
     /// A script that says what a read returns, on atomic registers.
     #[error(
         "line {line} of the script: on atomic registers a read returns what is there; follow the script with \
@@ -223,6 +234,9 @@ impl Script {
                 continue;
             }
             let turn = parse_line(line).ok_or_else(|| ScheduleError::Syntax { line: i + 1, text: line.into() })?;
+            if matches!(turn.goal, Goal::Steps(count) if count > PATIENCE) {
+                return Err(ScheduleError::TooMany { line: i + 1 });
+            }
             if turn.process >= n {
                 return Err(ScheduleError::Nobody { line: i + 1, process: turn.process, n });
             }
@@ -231,11 +245,14 @@ impl Script {
         Ok(Self { turns, again, at: 0, taken: 0 })
     }
 
-    /// The same, for atomic registers, on which nobody may say what a read returns.
+    /// The same, for a simulation: registers are atomic, so nobody may say what a read returns, and there is an end.
     ///
     /// # Errors
-    /// Where the script does.
-    pub fn on_atomic_registers(self) -> Result<Self, ScheduleError> {
+    /// Where the script says otherwise.
+    pub fn for_simulation(self) -> Result<Self, ScheduleError> {
+        if self.again.is_some() {
+            return Err(ScheduleError::Again);
+        }
         match self.turns.iter().find(|(_, turns)| matches!(turns.goal, Goal::Reads(_))) {
             Some(&(line, _)) => Err(ScheduleError::Reads { line }),
             None => Ok(self),
@@ -355,7 +372,7 @@ pub fn section_5(n: usize, k: usize, i: usize, j: usize) -> String {
 /// and leave by single steps is what the schedule is made of.
 pub(crate) fn section_5_for(name: &str, subject: &dyn Subject) -> Option<Result<String, ScheduleError>> {
     let pair = name.strip_prefix(SECTION_5).filter(|_| subject.claims().paper.starts_with("003 "))?;
-    let pair = pair.strip_prefix(':').unwrap_or(pair);
+    let pair = if pair.is_empty() { pair } else { pair.strip_prefix(':')? };
     let Size { n, k, .. } = subject.size();
     let numbers = pair.split_once(',').and_then(|(i, j)| Some((i.parse().ok()?, j.parse().ok()?)));
     Some(match numbers {

@@ -77,7 +77,7 @@ pub fn scheduler<E: From<ScheduleError>>(
         "pct" => Box::new(Pct::new(n, Random::new(seed, 1))),
         SECTION_4 if subject.name() == "burns-lamport" => Box::new(Script::parse(&section_4(n), n)?),
         name => match (name.strip_prefix("script:"), crate::schedule::section_5_for(name, subject)) {
-            (Some(file), _) => Box::new(Script::parse(&script(file)?, n)?.on_atomic_registers()?),
+            (Some(file), _) => Box::new(Script::parse(&script(file)?, n)?.for_simulation()?),
             (None, Some(text)) => Box::new(Script::parse(&text?, n)?),
             (None, None) => return Err(ScheduleError::Unknown(name.into()).into()),
         },

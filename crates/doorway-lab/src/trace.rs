@@ -302,6 +302,11 @@ impl<'s> Run<'s> {
             return None;
         }
         let held = self.machine.value(register);
+        if self.machine.kind() == RegisterKind::Regular {
+            // The old value or the new one, and no other.
+            let new = self.machine.being_written(register, p)?;
+            return [held.copy(), new].into_iter().find(|value| value.word() == u128::from(word));
+        }
         held.domain(&[doorway_core::Ticket::from_label(word)])?
             .into_iter()
             .find(|value| value.word() == u128::from(word))

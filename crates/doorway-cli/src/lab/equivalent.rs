@@ -24,7 +24,10 @@ const PASSAGES: u32 = 2;
 pub(crate) fn run(args: &Check, other: &str) -> Result<ExitCode, Failure> {
     let (entrant, first) = super::instance(&args.instance)?;
     let Instance { n, k, sessions, .. } = args.instance;
-    let against = Instance { algorithm: other.into(), n, k, sessions, timestamps: None, mutant: None, abandon: false };
+    // The same timestamps on both sides, if both have any.
+    let timestamps =
+        args.instance.timestamps.clone().filter(|_| super::named(other).is_ok_and(|e| e.variant.is_some()));
+    let against = Instance { algorithm: other.into(), n, k, sessions, timestamps, mutant: None, abandon: false };
     let (_, second) = super::instance(&against)?;
     processes(&*first)?;
     if args.registers != RegisterKind::Atomic.name() {
@@ -117,7 +120,7 @@ fn as_json(first: &dyn Subject, other: &str, passages: Option<u32>, comparison: 
         verdict["regions"] = json!({ "first": regions(&difference.first), "other": regions(&difference.second) });
     }
     let seconds = comparison.elapsed.as_secs_f64();
-    let object = json!({
+    let mut object = json!({
         "algorithm": first.name(),
         "mutant": first.mutant(),
         "equivalent_to": other,
@@ -140,6 +143,9 @@ fn as_json(first: &dyn Subject, other: &str, passages: Option<u32>, comparison: 
         "properties": [verdict],
         "bounds": { "shared_values": comparison.shared_values, "max_register": comparison.max_register },
     });
+    if let Some(timestamps) = first.variant() {
+        object["timestamps"] = json!(timestamps);
+    }
     format!("{object:#}\n")
 }
 
@@ -147,8 +153,9 @@ fn as_text(entrant: &Entrant, first: &dyn Subject, other: &str, comparison: &Com
     let mutant = first.mutant().map_or(String::new(), |name| format!(", mutant {name}"));
     // The scope is a verdict and the instance that it is about.
     let (scope, instance) = comparison.scope.rsplit_once(": ").unwrap_or((&comparison.scope, ""));
+    let timestamps = first.variant().map_or(String::new(), |kind| format!(", {kind} timestamps"));
     let mut text = format!(
-        "{}{mutant}: {}, {}; against {other}\n  {instance}\n",
+        "{}{timestamps}{mutant}: {}, {}; against {other}\n  {instance}\n",
         entrant.name, entrant.claims.paper, entrant.claims.figure
     );
     text.push_str(&format!(

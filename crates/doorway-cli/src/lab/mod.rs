@@ -33,7 +33,7 @@ pub(crate) fn run(command: Lab) -> Result<ExitCode, Failure> {
 
 /// The algorithm of that name.
 fn named(name: &str) -> Result<&'static Entrant, Failure> {
-    let names = || Entrant::all().iter().map(|entrant| entrant.name).collect::<Vec<_>>().join(", ");
+    let names = || listed().map(|entrant| entrant.name).collect::<Vec<_>>().join(", ");
     Entrant::named(name).ok_or_else(|| Failure::Usage(format!("there is no algorithm {name:?}; there are {}", names())))
 }
 
@@ -60,7 +60,7 @@ fn instance(args: &Instance) -> Result<(&'static Entrant, Box<dyn Subject>), Fai
     let k = match (args.k, entrant.claims.problem) {
         (None, _) => 1,
         (Some(0), _) => return Err(Failure::Usage("-k 0: there has to be a slot; try -k 1".into())),
-        (Some(k), Problem::KExclusion) if k >= args.n => {
+        (Some(k), Problem::KExclusion) if k >= args.n.max(2) => {
             return Err(Failure::Usage(format!(
                 "-k {k} with -n {}: with a slot for everybody there is nothing to exclude; try -k {}",
                 args.n,
@@ -76,9 +76,7 @@ fn instance(args: &Instance) -> Result<(&'static Entrant, Box<dyn Subject>), Fai
 
 /// The algorithm of that name, with the timestamps that are asked for.
 fn entrant(args: &Instance) -> Result<&'static Entrant, Failure> {
-    let names = || listed().map(|entrant| entrant.name).collect::<Vec<_>>().join(", ");
-    let default = Entrant::named(&args.algorithm)
-        .ok_or_else(|| Failure::Usage(format!("there is no algorithm {:?}; there are {}", args.algorithm, names())))?;
+    let default = named(&args.algorithm)?;
     let Some(timestamps) = &args.timestamps else { return Ok(default) };
     if default.variant.is_none() {
         return Err(Failure::Usage(format!("{} has no timestamps; leave --timestamps out", default.name)));

@@ -2,7 +2,7 @@
 
 mod show;
 
-use std::{process::ExitCode, sync::atomic::Ordering::Relaxed, thread, time::Instant};
+use std::{collections::BTreeSet, process::ExitCode, sync::atomic::Ordering::Relaxed, thread, time::Instant};
 
 use doorway_core::{Problem, Size};
 use doorway_lab::{
@@ -71,7 +71,12 @@ fn entrants(args: &Rmr) -> Result<Vec<&'static Entrant>, Failure> {
     }
     let entrants = match &args.algorithms[..] {
         [] => Entrant::all().iter().collect(),
-        names => names.iter().map(|name| super::named(name)).collect::<Result<Vec<_>, _>>()?,
+        names => {
+            let mut entrants = names.iter().map(|name| super::named(name)).collect::<Result<Vec<_>, _>>()?;
+            let mut seen = BTreeSet::new();
+            entrants.retain(|entrant| seen.insert(entrant.name));
+            entrants
+        }
     };
     match args.k {
         Some(0) => return usage("-k 0: there has to be a slot; try -k 1".into()),

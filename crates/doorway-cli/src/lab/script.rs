@@ -25,7 +25,13 @@ pub(crate) fn run(args: &Check, path: &Path) -> Result<ExitCode, Failure> {
     let (entrant, subject) = super::instance(&args.instance)?;
     let registers = registers(args, entrant)?;
     let property = match &args.property[..] {
-        [name] => property(name, &*subject)?,
+        [name] => match property(name, &*subject)? {
+            // Who is enabled is a question about every way to go on, and a schedule is one.
+            property @ (Property::FifoEnabling | Property::KDeadlockAvoidance) => {
+                return Err(Failure::Usage(format!("--script: no schedule can show {property}; leave --script out")));
+            }
+            property => property,
+        },
         _ => {
             return Err(Failure::Usage("--script: say with one --property what the schedule is to violate".into()));
         }
@@ -34,18 +40,27 @@ pub(crate) fn run(args: &Check, path: &Path) -> Result<ExitCode, Failure> {
         SimulateError::Schedule(error) => error.into(),
         SimulateError::Fault(fault) => Failure::Fault(fault),
     })?;
-    let (shown, words) = judge(&trace, property).map_err(|error| Failure::Trace { path: path.into(), error })?;
+    let judged = judge(&trace, property, args.crashes);
+    let (shown, words) = judged.map_err(|error| Failure::Trace { path: path.into(), error })?;
     trace.shows = words;
     trace.property = shown.then(|| property.name().into());
     if let Some(out) = &args.trace {
         write_trace(out, &trace)?;
     }
-    print(&if args.json { as_json(&*subject, property, &trace, shown) } else { as_text(property, &trace, shown) })?;
+    print(&if args.json {
+        as_json(&*subject, args, property, &trace, shown)
+    } else {
+        as_text(property, &trace, shown)
+    })?;
     Ok(ExitCode::from(if shown { 1 } else { 3 }))
 }
 
 /// Whether the run violates the property, and what it shows in words.
-fn judge(trace: &Trace, property: Property) -> Result<(bool, String), TraceError> {
+fn judge(trace: &Trace, property: Property, crashes: usize) -> Result<(bool, String), TraceError> {
+    if trace.crashed.len() > crashes {
+        let crashed = &trace.crashed;
+        return Ok((false, format!("{crashed:?} do not move where it goes on for ever, and --crashes is {crashes}")));
+    }
     match trace.replay() {
         Ok(replayed) => Ok(match (property, replayed.alone) {
             (Property::Fife, Some(p)) => {
@@ -55,7 +70,13 @@ fn judge(trace: &Trace, property: Property) -> Result<(bool, String), TraceError
                 false,
                 "somebody has been overtaken, and enters by itself or waits for others; a search can tell".into(),
             ),
-            _ if trace.loop_from.is_some() => (true, format!("the loop goes on for ever and violates {property}")),
+            _ if trace.loop_from.is_some() => {
+                let crashed = match &trace.crashed[..] {
+                    [] => String::new(),
+                    crashed => format!(" after {crashed:?} crashed"),
+                };
+                (true, format!("the loop goes on for ever{crashed} and violates {property}"))
+            }
             _ => (true, format!("the last step violates {property}")),
         }),
         Err(TraceError::NotShown(_)) => Ok((false, format!("this schedule does not violate {property}"))),
@@ -73,7 +94,7 @@ fn as_text(property: Property, trace: &Trace, shown: bool) -> String {
     )
 }
 
-fn as_json(subject: &dyn Subject, property: Property, trace: &Trace, shown: bool) -> String {
+fn as_json(subject: &dyn Subject, args: &Check, property: Property, trace: &Trace, shown: bool) -> String {
     let size = subject.size();
     let object = json!({
         "algorithm": subject.name(),
@@ -81,8 +102,14 @@ fn as_json(subject: &dyn Subject, property: Property, trace: &Trace, shown: bool
         "n": size.n,
         "k": size.k,
         "sessions": size.sessions,
+        "passages": null,
         "registers": trace.registers,
+        "crashes": args.crashes,
         "complete": false,
+        "states": null,
+        "transitions": null,
+        "seconds": null,
+        "states_per_second": null,
         "properties": [{
             "name": property.name(),
             "holds": if shown { Some(false) } else { None },
@@ -92,6 +119,7 @@ fn as_json(subject: &dyn Subject, property: Property, trace: &Trace, shown: bool
             "loop_from": trace.loop_from,
             "trace": trace.steps,
         }],
+        "bounds": { "shared_values": null, "max_register": null },
     });
     format!("{object:#}\n")
 }

@@ -61,3 +61,51 @@ fn a_schedule_has_to_make_sense() {
     let ran = doorway(&["lab", "check", "k-bakery", "--script", &path, "--property", "fife"]);
     assert!(ran.code == Some(2) && ran.err.contains("overlap"), "{:?} {}", ran.code, ran.err);
 }
+
+/// One run cannot show who is enabled: that is for a search.
+#[test]
+fn a_schedule_cannot_show_what_is_about_all_schedules() {
+    let (_dir, path) = file("0\n1\n");
+    for property in ["fifo-enabling", "k-deadlock-avoidance"] {
+        let line = refused(&["lab", "check", "queue", "-n", "3", "--script", &path, "--property", property]);
+        assert!(line.contains("no schedule can show"), "{line}");
+    }
+}
+
+/// Who does not move in the loop has crashed, and that has to be allowed for.
+#[test]
+fn crashes_are_allowed_for_or_nothing_is_shown() {
+    let (_dir, path) = file("0\n1\nagain\n1\n");
+    let args = ["lab", "check", "queue", "--script", &path, "--property", "starvation-freedom"];
+    assert!(prints(3, &args).contains("[0] do not move"));
+    assert!(prints(1, &[&args[..], &["--crashes", "1"]].concat()).contains("after [0] crashed"));
+}
+
+/// On regular registers an overlapping read returns the old value or the new one; on safe ones anything.
+#[test]
+fn a_schedule_may_say_only_what_the_registers_may() {
+    let (_dir, path) = file("0*4\n1*2\n1 reads 0\n0*3\n1*3\n0 reads ∞\n0*2\n1*2\n1 reads 2\n0\n1*2\n");
+    let args =
+        |kind| ["lab", "check", "k-bakery-fife", "--registers", kind, "--property", "k-exclusion", "--script", &path];
+    assert!(prints(1, &args("safe")).contains("VIOLATED"));
+    let line = refused(&args("regular"));
+    assert!(line.contains("line 6") && line.contains("overlaps"), "{line}");
+}
+
+/// A loop is believed only if it can go on for ever.
+#[test]
+fn a_loop_has_to_come_back() {
+    // Process 1 walks towards its critical section: nothing is repeated.
+    let (_dir, path) = file("0 until waiting\nagain\n1\n0\n");
+    let args = ["lab", "check", "k-bakery", "--script", &path, "--property", "starvation-freedom"];
+    assert!(prints(3, &args).contains("does not violate"));
+}
+
+#[test]
+fn scripts_have_limits() {
+    let (_dir, path) = file("0*1000000001\n");
+    let args = ["lab", "check", "k-bakery", "--script", &path, "--property", "fife"];
+    assert!(refused(&args).contains("at most 1000000 steps"));
+    let (_dir, path) = file("0\nagain\n0\n");
+    assert!(refused(&["lab", "simulate", "bakery", "--scheduler", &format!("script:{path}")]).contains("again"));
+}

@@ -194,11 +194,10 @@ impl<M: Registers> Exclusion<M> for KBakerySafe {
     }
 }
 
-/// Why line 44 is needed. Processes 1 and 2 go in and out for ever; process 0, who came before both, looks at each of their
-/// registers just while it is being written, and reads 0 each time.
-const OVERTAKEN_WITHOUT_END: &str = "\
-0 until waiting  # ticket 1
-0*8              # line 33
+/// One round of the run below.
+macro_rules! round {
+    () => {
+        "\
 1*3              # line 30: in the middle of Want[1][0][2]
 0 reads 0        # line 38: 1 seems to come first
 2*3              # line 30: in the middle of Want[2][0][2]
@@ -209,18 +208,21 @@ const OVERTAKEN_WITHOUT_END: &str = "\
 2*25             # chooses, waits, and is in the middle of Capture[2][0][2]
 0 reads 0        # line 41: seems not to be captured by 2
 2 until remainder
-again            # the same from here on, for ever
-1*3
-0 reads 0
-2*3
-0 reads 0
-1*25
-0 reads 0
-1 until remainder
-2*25
-0 reads 0
-2 until remainder
-";
+"
+    };
+}
+
+/// Why line 44 is needed. Processes 1 and 2 go in and out for ever; process 0, who came before both, looks at each of their
+/// registers just while it is being written, and reads 0 each time. After two rounds their tickets are so far from its own
+/// that all further rounds are alike.
+const OVERTAKEN_WITHOUT_END: &str = concat!(
+    "0 until waiting  # ticket 1\n",
+    "0*8              # line 33\n",
+    round!(),
+    round!(),
+    "again            # for ever\n",
+    round!(),
+);
 
 const MUTANTS: &[Mutant] = &[
     Mutant {

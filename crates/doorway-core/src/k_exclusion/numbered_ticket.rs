@@ -127,7 +127,8 @@ impl Algorithm for NumberedTicket {
         crashes: |size| size.k - 1,
         bound: None,
         // ISSUE and VALID are at most max(k, n - k) apart; how far apart is told exactly, and nothing else matters.
-        gap: |size| 1 + size.k.max(size.n - size.k) as u32,
+        // A mutant takes two successors at once.
+        gap: |size| 1 + size.k.max(size.n - size.k).max(2) as u32,
         values: &[],
         abandons: false,
         rmr: Rmr { cc: "unbounded", dsm: "unbounded" },

@@ -208,9 +208,10 @@ pub(crate) fn repeats_for_ever(
     mut spoils: impl FnMut(&Event) -> bool,
 ) -> Option<bool> {
     // A step brings in one ticket at most, less than `gap` above another. What an overlapping read returned is a true value
-    // in the trace and does not move with the tickets: then they have to be the same.
+    // in the trace and does not move with the tickets: unless it is 0 or ∞, they have to be the same.
     let round = u64::from(gap) + turns.len() as u64 * u64::from(gap - 1);
-    let enough = if turns.iter().any(|turn| turn.garbage.is_some()) { u64::MAX } else { round };
+    let moves = |turn: &Turn| turn.garbage.is_some_and(|word| word != 0 && word != u64::MAX);
+    let enough = if turns.iter().any(moves) { u64::MAX } else { round };
     let mut before = Snapshot::of(&run.machine);
     for _ in 0..=round {
         for turn in turns {

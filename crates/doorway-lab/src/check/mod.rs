@@ -37,6 +37,7 @@ use std::{
 
 use doorway_core::{Property, RegisterKind};
 
+pub(crate) use self::counterexample::repeats_for_ever;
 pub use self::{
     cost::{Limits, Maxima, Most, most},
     equivalence::{Comparison, Difference, Incomparable, Joint, equivalent},
@@ -346,11 +347,11 @@ impl Conclude<'_, '_> {
     ) -> Result<Verdict, Fault> {
         let rules = Rules { order: true, ..searched.rules };
         let search = Search { rules, watch: event::OVERTAKES, ..self.search };
-        let mut decide = Order { conclude: self, property };
+        let mut decide = Order { conclude: self, property, kept: None };
         if property != Property::Fife {
             return search.run(&mut decide);
         }
-        let Some(Numbered { graph, numbers }) = graph else {
+        let Some(numbered @ Numbered { graph, numbers }) = graph else {
             return Ok(self.undecided(property, "too many states for a graph of them"));
         };
         let stuck = enabling::not_enabled(graph, Region::Critical);
@@ -359,6 +360,12 @@ impl Conclude<'_, '_> {
             let state = searched.store.number(numbers, &key);
             state.is_some_and(|state| stuck[state as usize] & overtaken != 0)
         };
+        let kept = |fields: &[u32], overtaken: u32| {
+            let state = searched.store.number(numbers, &searched.plan.pack::<W>(fields));
+            state
+                .is_some_and(|state| self.anybody_is_kept(searched, numbered, state, stuck[state as usize] & overtaken))
+        };
+        decide.kept = Some(&kept);
         Search { judge: Some(judge), ..search }.run(&mut decide)
     }
 }
@@ -367,7 +374,12 @@ impl Conclude<'_, '_> {
 struct Order<'c, 'a, 's> {
     conclude: &'c Conclude<'a, 's>,
     property: Property,
+    /// For `fife`: whether one of those overtaken in a state is truly not enabled there.
+    kept: Option<Kept<'c>>,
 }
+
+/// Judges the numbers of a state and those overtaken in it.
+type Kept<'c> = &'c dyn Fn(&[u32], u32) -> bool;
 
 impl Then for Order<'_, '_, '_> {
     type Out = Result<Verdict, Fault>;
@@ -379,6 +391,10 @@ impl Then for Order<'_, '_, '_> {
             End::Exhausted => conclude.holds(property),
             End::Violation(found) => {
                 let trail = ending_in(searched, found);
+                let overtaken = trail.last().map_or(0, |(_, step)| step.overtaken);
+                if self.kept.is_some_and(|kept| !kept(&searched.plan.unpack(&found.to), overtaken)) {
+                    return Ok(conclude.undecided(property, overtaking::GUESSED));
+                }
                 conclude.violated(property, concretise(searched, conclude.subject, &trail, property, None))
             }
             End::Cancelled => conclude.undecided(property, "the search was interrupted"),

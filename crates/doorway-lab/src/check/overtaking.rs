@@ -1,4 +1,4 @@
-//! From what `enabling.rs` finds on the graph to verdicts on FIFO enabling and the avoidance of k-deadlock.
+//! From what `enabling.rs` finds on the graph to verdicts on FIFO enabling, the avoidance of k-deadlock, and FIFE.
 //!
 //! That somebody is enabled is a statement about every way to go on, of which the graph is the witness: the run that is
 //! shown is replayed as far as it goes. Where tickets were relabelled and a new one fell inside a gap of unknown width, the
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::subject::Region;
 
-const GUESSED: &str = "a new ticket may fall inside a gap of unknown width, on which it depends who is enabled; \
+pub(super) const GUESSED: &str = "a new ticket may fall inside a gap of unknown width, on which it depends who is enabled; \
                        bound the passages";
 
 impl Conclude<'_, '_> {
@@ -99,6 +99,19 @@ impl Conclude<'_, '_> {
 
     fn holds_exactly(&self, property: Property, numbered: &Numbered) -> Verdict {
         if numbered.graph.exact { self.holds(property) } else { self.undecided(property, GUESSED) }
+    }
+
+    /// Whether one of these processes is truly not enabled to enter in a state.
+    pub(super) fn anybody_is_kept<const W: usize>(
+        &self,
+        searched: &Searched<'_, '_, W>,
+        numbered: &Numbered,
+        state: u32,
+        set: u32,
+    ) -> bool {
+        let nothing = Walk::new();
+        let mut each = (0..numbered.graph.n).filter(|p| set >> p & 1 == 1);
+        each.any(|p| self.is_kept(searched, numbered, (state, &nothing, state), p, Region::Critical))
     }
 
     /// Whether `p` can truly be kept from `goal` for ever after a run to a state and a walk on from there to `last`.

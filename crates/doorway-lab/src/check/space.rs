@@ -27,6 +27,9 @@ pub(crate) struct Values {
     ids: FxHashMap<Arc<Whole>, u32>,
 }
 
+/// The numbers of values are kept in 24 bits where outcomes are looked up.
+const MAX_VALUES: u32 = 1 << 24;
+
 /// A value that is compared whole, never by a fingerprint.
 pub(crate) struct Whole(pub(crate) Box<dyn Erased>);
 
@@ -49,6 +52,9 @@ impl Values {
             return Ok(id);
         }
         let id = self.list.len() as u32;
+        if id >= MAX_VALUES {
+            return Err(Fault::TooManyValues(self.name.clone()));
+        }
         self.labels.push(Labels::of(|f| {
             let _ = value.0.relabelled(f);
         })?);

@@ -6,6 +6,7 @@ use rustc_hash::FxHashSet;
 
 use super::{Replayed, Run, Trace, TraceError, Turn};
 use crate::{
+    check::repeats_for_ever,
     machine::Event,
     subject::{Choice, Region},
 };
@@ -19,7 +20,7 @@ impl Trace {
         let shown = match (property, self.loop_from) {
             _ if self.crashed.iter().any(|&p| p >= self.n) => false,
             (Property::DeadlockFreedom | Property::StarvationFreedom | Property::BoundedExit, Some(from)) => {
-                self.goes_round(run, turns, &replayed.events, from, property)
+                self.goes_round(turns, &replayed.events, from, property)
             }
             // That somebody is not enabled is a statement about every way to go on. One run can show it if that one goes
             // round alone; else it can only show the overtaking.
@@ -28,7 +29,10 @@ impl Trace {
                 !run.overtaken().is_empty()
             }
             (Property::FifoEnabling, None) => self.may_overtake(&replayed.events),
-            (Property::KDeadlockAvoidance, Some(from)) => self.stands_still(run, turns, &replayed.events, from),
+            (Property::KDeadlockAvoidance, Some(from)) => {
+                let regions: Vec<Region> = (0..self.n).map(|p| run.machine.region(p)).collect();
+                self.stands_still(&regions, turns, &replayed.events, from)
+            }
             (_, None) => {
                 self.steps.len().checked_sub(1).is_some_and(|last| replayed.violations.contains(&(last, property)))
             }
@@ -84,19 +88,30 @@ impl Trace {
     }
 
     /// Whether the steps from `from` on can be taken again and change nobody's region, with somebody under way.
-    fn stands_still(&self, run: &mut Run<'_>, turns: &[Turn], events: &[Event], from: usize) -> bool {
-        let (Some(turns), Some(round)) = (turns.get(from..), events.get(from..)) else { return false };
+    fn stands_still(&self, regions: &[Region], turns: &[Turn], events: &[Event], from: usize) -> bool {
+        let Some(round) = events.get(from..) else { return false };
         let still = |event: &Event| event.from.letter() == event.to.letter();
-        let is_under_way = |p: usize| matches!(run.machine.region(p).letter(), 'T' | 'E');
+        let is_under_way = |region: &Region| matches!(region.letter(), 'T' | 'E');
         !round.is_empty()
             && round.iter().all(still)
-            && (0..self.n).any(is_under_way)
-            && turns.iter().all(|turn| run.take(*turn).is_ok_and(|(event, _)| still(&event)))
+            && regions.iter().any(is_under_way)
+            && self.repeats(turns, from, |event| !still(event))
+    }
+
+    /// Whether the turns from `from` on can be taken again and again, and nothing spoils it.
+    fn repeats(&self, turns: &[Turn], from: usize, spoils: impl FnMut(&Event) -> bool) -> bool {
+        let (Ok(subject), Ok(registers)) = (self.subject(), self.registers.parse()) else { return false };
+        // One that forgets, because it has to come back to where it was.
+        let Ok(mut run) = Run::new(&*subject, registers, true) else { return false };
+        let (stem, round) = turns.split_at(from);
+        let gap = (subject.claims().gap)(subject.size());
+        turns.iter().take(stem.len()).all(|turn| run.take(*turn).is_ok())
+            && repeats_for_ever(&mut run, round, gap, spoils) == Some(true)
     }
 
     /// Whether the steps from `from` on can be taken again, are fair, and keep somebody from where it wants to go.
-    fn goes_round(&self, run: &mut Run<'_>, turns: &[Turn], events: &[Event], from: usize, property: Property) -> bool {
-        let (Some(turns), Some(round)) = (turns.get(from..), events.get(from..)) else { return false };
+    fn goes_round(&self, turns: &[Turn], events: &[Event], from: usize, property: Property) -> bool {
+        let Some(round) = events.get(from..).filter(|round| !round.is_empty()) else { return false };
         let mut at = vec![Region::Remainder; self.n];
         events[..from].iter().for_each(|event| at[event.process] = event.to);
         let moves = |p: usize| round.iter().any(|event| event.process == p);
@@ -107,16 +122,18 @@ impl Trace {
         let stays = |p: usize, there: fn(Region) -> bool| {
             moves(p) && there(at[p]) && round.iter().all(|event| event.process != p || there(event.to))
         };
-        let held_up = match property {
-            Property::BoundedExit => (0..self.n).any(|p| stays(p, |region| region == Region::Exit)),
-            _ => fair && (0..self.n).any(|p| stays(p, Region::is_entry)),
+        let there: fn(Region) -> bool = match property {
+            Property::BoundedExit => |region| region == Region::Exit,
+            _ => Region::is_entry,
         };
-        let enters = |event: &Event| event.to == Region::Critical && event.from != Region::Critical;
-        if !held_up || (property == Property::DeadlockFreedom && round.iter().any(enters)) {
+        let Some(victim) = (0..self.n).find(|&p| stays(p, there)) else { return false };
+        if !fair && property != Property::BoundedExit {
             return false;
         }
-        // Tickets may grow from round to round; where everybody goes may not change.
-        let same = |a: &Event, b: &Event| (a.line, a.register, a.from, a.to) == (b.line, b.register, b.from, b.to);
-        turns.iter().zip(round).all(|(turn, before)| run.take(*turn).is_ok_and(|(event, _)| same(&event, before)))
+        let enters = |event: &Event| event.to == Region::Critical && event.from != Region::Critical;
+        let spoils = |event: &Event| {
+            (event.process == victim && !there(event.to)) || (property == Property::DeadlockFreedom && enters(event))
+        };
+        !round.iter().any(spoils) && self.repeats(turns, from, spoils)
     }
 }
