@@ -29,6 +29,13 @@ impl Format {
     const fn mask(self) -> u128 {
         (1 << self.width) - 1
     }
+
+    /// Where digit `i` is when there are many: the word, and how far up in it.
+    fn place(self, i: usize) -> (usize, usize) {
+        let width = usize::from(self.width);
+        let per_word = u64::BITS as usize / width;
+        (i / per_word, i % per_word * width)
+    }
 }
 
 /// So many small numbers.
@@ -48,8 +55,8 @@ pub struct Digits {
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Cells {
     Word(u128),
-    /// In the lab, where values may be of any size.
-    Many(Box<[u32]>),
+    /// In the lab, where values may be of any size: as many digits to a word as fit whole.
+    Many(Box<[u64]>),
 }
 
 plain_local!(Digits);
@@ -57,10 +64,13 @@ plain_local!(Digits);
 impl Digits {
     /// All of them the same.
     pub fn new(format: Format, fill: u32) -> Self {
-        if format.bits() > u128::BITS {
-            return Self { format, cells: Cells::Many(vec![fill; usize::from(format.len)].into()) };
-        }
-        let mut digits = Self { format, cells: Cells::Word(0) };
+        let cells = if format.bits() > u128::BITS {
+            let (last, _) = format.place(usize::from(format.len) - 1);
+            Cells::Many(vec![0; last + 1].into())
+        } else {
+            Cells::Word(0)
+        };
+        let mut digits = Self { format, cells };
         (0..usize::from(format.len)).for_each(|i| digits.set(i, fill));
         digits
     }
@@ -87,7 +97,11 @@ impl Digits {
                 assert!(i < self.len(), "digit {i} of {}", self.len());
                 (word >> (i * usize::from(self.format.width)) & self.format.mask()) as u32
             }
-            Cells::Many(cells) => cells[i],
+            Cells::Many(cells) => {
+                assert!(i < self.len(), "digit {i} of {}", self.len());
+                let (word, shift) = self.format.place(i);
+                (u128::from(cells[word] >> shift) & self.format.mask()) as u32
+            }
         }
     }
 
@@ -104,7 +118,11 @@ impl Digits {
                 let shift = i * usize::from(self.format.width);
                 *word = *word & !(self.format.mask() << shift) | u128::from(number) << shift;
             }
-            Cells::Many(cells) => cells[i] = number,
+            Cells::Many(cells) => {
+                assert!(i < usize::from(self.format.len), "digit {i} of {}", self.format.len);
+                let (word, shift) = self.format.place(i);
+                cells[word] = cells[word] & !((self.format.mask() as u64) << shift) | u64::from(number) << shift;
+            }
         }
     }
 

@@ -84,7 +84,7 @@ impl<'s> Machine<'s> {
             values: subject.cells().iter().map(|cell| cell.init.copy()).collect(),
             versions: vec![0; subject.cells().len()],
             locals: (0..n).map(local).collect::<Result<_, _>>()?,
-            recalls: (0..n).map(|_| Recall::default()).collect(),
+            recalls: (0..n).map(|_| Recall::new(n)).collect(),
             writing: vec![None; n],
             dense: subject.cells().iter().enumerate().map(|(i, cell)| (cell.id(), i)).collect(),
             kind,

@@ -31,8 +31,9 @@ impl Hash for Local {
 }
 
 /// What one process remembers of the loop that it goes round in.
-#[derive(Default)]
 pub(super) struct Recall {
+    /// How many states are remembered at most.
+    most: usize,
     /// Where the last round began. Only who comes back there is in a loop, and only then is it worth remembering anything.
     began: Option<Arc<Local>>,
     looping: bool,
@@ -50,8 +51,20 @@ struct Known {
 
 /// A loop with more states than this is forgotten and learned again: its carried values change, so it hardly repeats.
 const MOST: usize = 1 << 14;
+/// As many states are remembered for all processes together, or there would be gigabytes of them. A round of a wait has a few
+/// states for each other process, so this is enough for some rounds among hundreds.
+const MOST_OF_ALL: usize = 1 << 18;
 
 impl Recall {
+    /// For one of `n` processes.
+    pub(super) fn new(n: usize) -> Self {
+        Self::empty((MOST_OF_ALL / n.max(1)).clamp(1 << 9, MOST))
+    }
+
+    fn empty(most: usize) -> Self {
+        Self { most, began: None, looping: false, at: None, known: Vec::new(), numbers: FxHashMap::default() }
+    }
+
     /// Where the move leads if its register has not changed since the process made it here.
     #[inline]
     pub(super) fn recall(&mut self, index: usize, version: u64) -> Option<&Arc<Local>> {
@@ -70,7 +83,7 @@ impl Recall {
         if !self.looping {
             return;
         }
-        if self.known.len() >= MOST {
+        if self.known.len() >= self.most {
             self.forget();
             return;
         }
@@ -89,7 +102,7 @@ impl Recall {
     /// The process has done something else than look: it is out of its loop.
     pub(super) fn forget(&mut self) {
         if self.looping || self.began.is_some() {
-            *self = Self::default();
+            *self = Self::empty(self.most);
         }
     }
 
