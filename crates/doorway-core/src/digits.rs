@@ -126,6 +126,18 @@ impl Digits {
         }
     }
 
+    /// The first of them that differs from another sequence of the same format.
+    #[inline]
+    pub fn first_difference(&self, other: &Self) -> Option<usize> {
+        match (&self.cells, &other.cells) {
+            // All at once: the lowest bit that differs is in the first digit that does.
+            (Cells::Word(a), Cells::Word(b)) => {
+                (a != b).then(|| ((a ^ b).trailing_zeros() / u32::from(self.format.width)) as usize)
+            }
+            _ => (0..self.len()).find(|&i| self.get(i) != other.get(i)),
+        }
+    }
+
     /// All of them in order.
     #[inline(always)]
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
@@ -177,6 +189,12 @@ mod tests {
             let expected: Vec<u32> = (0..len).map(|i| if i % 2 == 0 { (i % 6) as u32 } else { 5 }).collect();
             assert_eq!(digits.iter().collect::<Vec<_>>(), expected);
             assert_eq!(Digits::bits(format), 3 * len as u32);
+            for i in 0..len {
+                let mut other = digits.clone();
+                (i..len).for_each(|i| other.set(i, (digits.get(i) + 1) % 6));
+                assert_eq!(digits.first_difference(&other), Some(i), "{len} digits");
+            }
+            assert_eq!(digits.first_difference(&digits.clone()), None);
             if Digits::bits(format) <= 128 {
                 assert_eq!(Digits::from_word(digits.word(), format), digits);
             }

@@ -31,8 +31,8 @@ fn before(a: u32, b: u32) -> bool {
 
 /// Whether label `a` of process `i` is before label `b` of process `j`: by the first component that differs, then by id.
 fn precedes(a: &Digits, i: usize, b: &Digits, j: usize) -> bool {
-    match a.iter().zip(b.iter()).find(|(a, b)| a != b) {
-        Some((a, b)) => before(a, b),
+    match a.first_difference(b) {
+        Some(h) => before(a.get(h), b.get(h)),
         None => i < j,
     }
 }
