@@ -15,9 +15,15 @@
 //! Values of more than 64 bits live in a second arena just like it, of double words, half as many to a line.
 
 use alloc::{boxed::Box, format, string::String, vec, vec::Vec};
-use core::{any::Any, fmt, hash::Hasher};
+use core::fmt;
 
-use crate::{Ticket, Value};
+mod cell;
+#[cfg(test)]
+mod tests;
+
+pub use cell::{Cell, Erased};
+
+use crate::Value;
 
 /// Words per line of the arena: two cache lines of the hardware, which prefetches them in pairs.
 pub const LINE: usize = 16;
@@ -135,84 +141,6 @@ impl<T: Value> Grid<T> {
         let line = stride::<T>(self.format);
         let nth = self.first + row * self.step;
         Register::at(self.base + nth / line * self.band + nth % line + column * line, self.format)
-    }
-}
-
-/// A register's value without its type, for memories that hold registers of many types.
-pub trait Erased: Any + Send + Sync {
-    /// The value as a machine word, if its format is one that fits.
-    fn word(&self) -> u128;
-    /// The value, to be downcast.
-    fn any(&self) -> &dyn Any;
-    /// A copy.
-    fn copy(&self) -> Box<dyn Erased>;
-    /// Equality of type and value.
-    fn same(&self, other: &dyn Erased) -> bool;
-    /// Feeds a hash that agrees with equality.
-    fn hash_into(&self, hasher: &mut dyn Hasher);
-    /// The value with its tickets replaced.
-    fn relabelled(&self, f: crate::Relabel<'_>) -> Box<dyn Erased>;
-    /// All values of this type, if there are not too many.
-    fn domain(&self, tickets: &[Ticket]) -> Option<Vec<Box<dyn Erased>>>;
-    /// The largest number inside.
-    fn magnitude(&self) -> u64;
-    /// For printing.
-    fn text(&self) -> String;
-}
-
-impl<T: Value> Erased for T {
-    fn word(&self) -> u128 {
-        Value::word(self)
-    }
-    fn any(&self) -> &dyn Any {
-        self
-    }
-    fn copy(&self) -> Box<dyn Erased> {
-        Box::new(self.clone())
-    }
-    fn same(&self, other: &dyn Erased) -> bool {
-        other.any().downcast_ref::<T>() == Some(self)
-    }
-    fn hash_into(&self, mut hasher: &mut dyn Hasher) {
-        self.hash(&mut hasher);
-    }
-    fn relabelled(&self, f: crate::Relabel<'_>) -> Box<dyn Erased> {
-        Box::new(self.relabel(f))
-    }
-    fn domain(&self, tickets: &[Ticket]) -> Option<Vec<Box<dyn Erased>>> {
-        Some(T::domain(tickets)?.into_iter().map(|v| Box::new(v) as Box<dyn Erased>).collect())
-    }
-    fn magnitude(&self) -> u64 {
-        Value::magnitude(self)
-    }
-    fn text(&self) -> String {
-        format!("{self:?}")
-    }
-}
-
-/// One register as the layout knows it.
-pub struct Cell {
-    /// The word of the arena that holds it, or the double word.
-    pub index: usize,
-    /// How many bits its words have.
-    pub bits: u32,
-    /// The paper's name, subscripts included.
-    pub name: String,
-    /// Whose memory it is in.
-    pub home: Home,
-    /// What it holds at the start.
-    pub init: Box<dyn Erased>,
-}
-
-impl Cell {
-    /// Whether it takes a double word.
-    pub fn is_wide(&self) -> bool {
-        self.bits > u64::BITS
-    }
-
-    /// The number that no other register has: [`Register::id`].
-    pub fn id(&self) -> usize {
-        id(self.index, self.is_wide())
     }
 }
 
@@ -406,120 +334,5 @@ impl Homes {
             Homes::Nobody => Home::Nobody,
             Homes::Column => Home::Process(i),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use alloc::collections::BTreeSet;
-    use core::convert::Infallible;
-
-    use super::*;
-
-    fn build<A>(n: usize, build: impl Fn(&mut Layout) -> A) -> (A, Layout) {
-        let Ok(built) = Layout::build(n, None, |layout| Ok::<_, Infallible>(build(layout)));
-        built
-    }
-
-    /// The handles lead to the words that the cells are in, no two to the same one, and all inside the arena.
-    fn assert_placed(layout: &Layout, handles: &[(String, usize)]) {
-        let cells: BTreeSet<_> = layout.cells().iter().map(|cell| (cell.name.clone(), cell.index)).collect();
-        assert_eq!(cells, handles.iter().cloned().collect());
-        let words: BTreeSet<_> = handles.iter().map(|(_, index)| *index).collect();
-        assert_eq!(words.len(), layout.cells().len());
-        assert!(words.iter().all(|&index| index < layout.words()));
-    }
-
-    fn of_array<T: Value>(name: &str, array: &Array<T>, len: usize) -> Vec<(String, usize)> {
-        (0..len).map(|i| (format!("{name}[{i}]"), array.at(i).index())).collect()
-    }
-
-    fn of_grid<T: Value>(name: &str, grid: &Grid<T>, rows: usize, columns: usize) -> Vec<(String, usize)> {
-        let all = (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c)));
-        all.map(|(r, c)| (format!("{name}[{r}][{c}]"), grid.at(r, c).index())).collect()
-    }
-
-    #[test]
-    fn arrays_and_grids_find_their_registers() {
-        for n in [1, 2, 3, 8, 33] {
-            let rows = 2 * n + 1;
-            let ((flag, table, tree, shared, one), layout) = build(n, |layout| {
-                let flag = layout.array("Flag", n, Homes::Column, false);
-                let table = layout.grid("Table", rows, n, Homes::Column, 0_u32);
-                let tree = layout.grid("Tree", rows, 2, Homes::Nobody, None::<u32>);
-                let shared = layout.array("Shared", 3, Homes::Nobody, 0_u64);
-                (flag, table, tree, shared, layout.register("One", Home::Nobody, false))
-            });
-            let mut handles = of_array("Flag", &flag, n);
-            handles.extend(of_grid("Table", &table, rows, n));
-            handles.extend(of_grid("Tree", &tree, rows, 2));
-            handles.extend(of_array("Shared", &shared, 3));
-            handles.push((String::from("One"), one.index()));
-            assert_placed(&layout, &handles);
-        }
-    }
-
-    /// More registers than a line holds: the rest is in further bands, and still in lines of its own.
-    #[test]
-    fn a_process_may_have_many_lines() {
-        let (n, rows) = (3, 2 * LINE + 1);
-        let (grid, layout) = build(n, |layout| layout.grid("Row", rows, n, Homes::Column, 0_u8));
-        assert_placed(&layout, &of_grid("Row", &grid, rows, n));
-        assert_eq!(layout.words(), 3 * n * LINE);
-        for cell in layout.cells() {
-            assert_eq!(cell.home, Home::Process(cell.index / LINE % n));
-        }
-    }
-
-    /// With no register in any process's memory there are no bands, only nobody's lines.
-    #[test]
-    fn all_registers_may_be_nobodys() {
-        let ((array, grid), layout) = build(4, |layout| {
-            (layout.array("A", 5, Homes::Nobody, 0_u64), layout.grid("G", 2, 3, Homes::Nobody, 0_u64))
-        });
-        let mut handles = of_array("A", &array, 5);
-        handles.extend(of_grid("G", &grid, 2, 3));
-        assert_placed(&layout, &handles);
-        assert_eq!(layout.words(), 11 * LINE);
-    }
-
-    #[test]
-    fn one_process_alone() {
-        let ((array, grid), layout) = build(1, |layout| {
-            (layout.array("A", 1, Homes::Column, true), layout.grid("G", 4, 1, Homes::Column, 7_u64))
-        });
-        assert_eq!(array.at(0).index(), 0);
-        assert_eq!([0, 1, 2, 3].map(|row| grid.at(row, 0).index()), [1, 2, 3, 4]);
-        assert_eq!(layout.words(), LINE);
-        assert_eq!(layout.cells()[4].name, "G[3][0]");
-        assert_eq!(layout.cells()[4].init.word(), 7);
-    }
-
-    #[test]
-    fn nothing_takes_no_words() {
-        let ((), layout) = build(3, |layout| {
-            layout.array("A", 0, Homes::Column, false);
-            layout.grid("G", 0, 3, Homes::Column, false);
-            layout.grid("H", 3, 0, Homes::Nobody, false);
-        });
-        assert_eq!(layout.words(), 0);
-        assert!(layout.cells().is_empty());
-    }
-
-    #[test]
-    #[should_panic(expected = "Late: homes are uneven")]
-    fn uneven_homes_are_refused() {
-        build(2, |layout| {
-            layout.register("Mine", Home::Process(0), false);
-            layout.array("Late", 2, Homes::Column, false)
-        });
-    }
-
-    #[test]
-    fn only_the_named_mutant_is_one() {
-        let named = Layout::build(1, Some("x"), |layout| Ok::<_, Infallible>((layout.mutant("x"), layout.mutant("y"))));
-        let Ok((mutants, _)) = named;
-        assert_eq!(mutants, (true, false));
-        assert!(!build(1, |layout| layout.mutant("x")).0);
     }
 }

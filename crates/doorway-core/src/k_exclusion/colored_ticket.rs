@@ -10,14 +10,11 @@
 use alloc::format;
 
 use super::{
-    TicketAlgorithm, TicketSystem,
+    Queue, TicketAlgorithm, TicketSystem,
     quant::{Counted, Format, Quant},
     tickets::{Blocks, Colored, Pointers},
 };
-use crate::{
-    Algorithm, Claims, Fate, Formula, Home, Layout, Memory, Mutant, Primitive, Problem, Property, RegisterKind, Rmr,
-    Size, Unfit,
-};
+use crate::{Algorithm, Claims, Fate, Formula, Home, Layout, Memory, Mutant, Property, Size, Unfit};
 
 /// Figures 6 and 7, and what mutants change in them.
 #[derive(Clone, Copy, Debug)]
@@ -119,32 +116,13 @@ impl Algorithm for ColoredTicket {
     const NAME: &'static str = "colored-ticket";
 
     const CLAIMS: Claims = Claims {
-        problem: Problem::KExclusion,
-        paper: "003 Fischer, Lynch, Burns, Borodin 1985",
         figure: "Figs. 2, 4, 6, 7",
-        primitives: &[Primitive::Transaction],
-        properties: &[
-            Property::KExclusion,
-            Property::KFcfs,
-            Property::Fife,
-            Property::FifoEnabling,
-            Property::KDeadlockAvoidance,
-            Property::StarvationFreedom,
-            Property::DeadlockFreedom,
-            Property::BoundedExit,
-            Property::BoundedRegisters,
-        ],
-        refuted: &[],
-        registers: RegisterKind::Atomic,
-        crashes: |size| size.k - 1,
         // M - 1: values go so far; colours and counts only up to k.
         bound: Some(|size| size.k.max(size.n - size.k) as u64),
-        gap: |_| 2,
         values: VALUES,
         abandons: false,
-        rmr: Rmr { cc: "unbounded", dsm: "unbounded" },
-        min_n: 1,
         mutants: MUTANTS,
+        ..Queue::CLAIMS
     };
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {

@@ -7,10 +7,9 @@
 
 use core::fmt;
 
-use super::{TicketAlgorithm, TicketSystem};
+use super::{Queue, TicketAlgorithm, TicketSystem};
 use crate::{
-    Algorithm, Claims, Fate, Home, Layout, Local, Memory, Mutant, Primitive, Problem, Property, RegisterKind, Relabel,
-    Rmr, Size, Ticket, Unfit, Value,
+    Algorithm, Claims, Fate, Home, Layout, Local, Memory, Mutant, Property, Relabel, Size, Ticket, Unfit, Value,
 };
 
 /// What the shared variable holds: 64 bits each, a double word natively.
@@ -108,10 +107,7 @@ impl Algorithm for NumberedTicket {
     const NAME: &'static str = "numbered-ticket";
 
     const CLAIMS: Claims = Claims {
-        problem: Problem::KExclusion,
-        paper: "003 Fischer, Lynch, Burns, Borodin 1985",
         figure: "Figs. 2, 3",
-        primitives: &[Primitive::Transaction],
         properties: &[
             Property::KExclusion,
             Property::KFcfs,
@@ -122,18 +118,13 @@ impl Algorithm for NumberedTicket {
             Property::DeadlockFreedom,
             Property::BoundedExit,
         ],
-        refuted: &[],
-        registers: RegisterKind::Atomic,
-        crashes: |size| size.k - 1,
         bound: None,
         // ISSUE and VALID are at most max(k, n - k) apart; how far apart is told exactly, and nothing else matters.
         // A mutant takes two successors at once.
         gap: |size| 1 + size.k.max(size.n - size.k).max(2) as u32,
-        values: &[],
         abandons: false,
-        rmr: Rmr { cc: "unbounded", dsm: "unbounded" },
-        min_n: 1,
         mutants: MUTANTS,
+        ..Queue::CLAIMS
     };
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {

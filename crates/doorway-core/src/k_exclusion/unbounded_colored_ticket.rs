@@ -9,13 +9,10 @@
 use alloc::format;
 
 use super::{
-    TicketAlgorithm, TicketSystem,
+    NumberedTicket, TicketAlgorithm, TicketSystem,
     tickets::{Blocks, Colored, Pointers},
 };
-use crate::{
-    Algorithm, Claims, Fate, Home, Layout, Memory, Mutant, Primitive, Problem, Property, RegisterKind, Rmr, Size,
-    Ticket, Unfit, Value,
-};
+use crate::{Algorithm, Claims, Fate, Home, Layout, Memory, Mutant, Property, Size, Ticket, Unfit, Value};
 
 /// Bits of a value; a colour has the other 48 of 64.
 const VALUE_BITS: u32 = 16;
@@ -121,31 +118,11 @@ impl Algorithm for UnboundedColoredTicket {
     const NAME: &'static str = "unbounded-colored-ticket";
 
     const CLAIMS: Claims = Claims {
-        problem: Problem::KExclusion,
-        paper: "003 Fischer, Lynch, Burns, Borodin 1985",
         figure: "Figs. 2, 4, 5",
-        primitives: &[Primitive::Transaction],
-        properties: &[
-            Property::KExclusion,
-            Property::KFcfs,
-            Property::Fife,
-            Property::FifoEnabling,
-            Property::KDeadlockAvoidance,
-            Property::StarvationFreedom,
-            Property::DeadlockFreedom,
-            Property::BoundedExit,
-        ],
-        refuted: &[],
-        registers: RegisterKind::Atomic,
-        crashes: |size| size.k - 1,
-        bound: None,
         // Of colours only whether they are the same and which is next.
         gap: |_| 2,
-        values: &[],
-        abandons: false,
-        rmr: Rmr { cc: "unbounded", dsm: "unbounded" },
-        min_n: 1,
         mutants: MUTANTS,
+        ..NumberedTicket::CLAIMS
     };
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {

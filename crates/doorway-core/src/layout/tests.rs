@@ -1,0 +1,111 @@
+//! Handles lead to the words that cells are in.
+
+use alloc::collections::BTreeSet;
+use core::convert::Infallible;
+
+use super::*;
+
+fn build<A>(n: usize, build: impl Fn(&mut Layout) -> A) -> (A, Layout) {
+    let Ok(built) = Layout::build(n, None, |layout| Ok::<_, Infallible>(build(layout)));
+    built
+}
+
+/// The handles lead to the words that the cells are in, no two to the same one, and all inside the arena.
+fn assert_placed(layout: &Layout, handles: &[(String, usize)]) {
+    let cells: BTreeSet<_> = layout.cells().iter().map(|cell| (cell.name.clone(), cell.index)).collect();
+    assert_eq!(cells, handles.iter().cloned().collect());
+    let words: BTreeSet<_> = handles.iter().map(|(_, index)| *index).collect();
+    assert_eq!(words.len(), layout.cells().len());
+    assert!(words.iter().all(|&index| index < layout.words()));
+}
+
+fn of_array<T: Value>(name: &str, array: &Array<T>, len: usize) -> Vec<(String, usize)> {
+    (0..len).map(|i| (format!("{name}[{i}]"), array.at(i).index())).collect()
+}
+
+fn of_grid<T: Value>(name: &str, grid: &Grid<T>, rows: usize, columns: usize) -> Vec<(String, usize)> {
+    let all = (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c)));
+    all.map(|(r, c)| (format!("{name}[{r}][{c}]"), grid.at(r, c).index())).collect()
+}
+
+#[test]
+fn arrays_and_grids_find_their_registers() {
+    for n in [1, 2, 3, 8, 33] {
+        let rows = 2 * n + 1;
+        let ((flag, table, tree, shared, one), layout) = build(n, |layout| {
+            let flag = layout.array("Flag", n, Homes::Column, false);
+            let table = layout.grid("Table", rows, n, Homes::Column, 0_u32);
+            let tree = layout.grid("Tree", rows, 2, Homes::Nobody, None::<u32>);
+            let shared = layout.array("Shared", 3, Homes::Nobody, 0_u64);
+            (flag, table, tree, shared, layout.register("One", Home::Nobody, false))
+        });
+        let mut handles = of_array("Flag", &flag, n);
+        handles.extend(of_grid("Table", &table, rows, n));
+        handles.extend(of_grid("Tree", &tree, rows, 2));
+        handles.extend(of_array("Shared", &shared, 3));
+        handles.push((String::from("One"), one.index()));
+        assert_placed(&layout, &handles);
+    }
+}
+
+/// More registers than a line holds: the rest is in further bands, and still in lines of its own.
+#[test]
+fn a_process_may_have_many_lines() {
+    let (n, rows) = (3, 2 * LINE + 1);
+    let (grid, layout) = build(n, |layout| layout.grid("Row", rows, n, Homes::Column, 0_u8));
+    assert_placed(&layout, &of_grid("Row", &grid, rows, n));
+    assert_eq!(layout.words(), 3 * n * LINE);
+    for cell in layout.cells() {
+        assert_eq!(cell.home, Home::Process(cell.index / LINE % n));
+    }
+}
+
+/// With no register in any process's memory there are no bands, only nobody's lines.
+#[test]
+fn all_registers_may_be_nobodys() {
+    let ((array, grid), layout) =
+        build(4, |layout| (layout.array("A", 5, Homes::Nobody, 0_u64), layout.grid("G", 2, 3, Homes::Nobody, 0_u64)));
+    let mut handles = of_array("A", &array, 5);
+    handles.extend(of_grid("G", &grid, 2, 3));
+    assert_placed(&layout, &handles);
+    assert_eq!(layout.words(), 11 * LINE);
+}
+
+#[test]
+fn one_process_alone() {
+    let ((array, grid), layout) =
+        build(1, |layout| (layout.array("A", 1, Homes::Column, true), layout.grid("G", 4, 1, Homes::Column, 7_u64)));
+    assert_eq!(array.at(0).index(), 0);
+    assert_eq!([0, 1, 2, 3].map(|row| grid.at(row, 0).index()), [1, 2, 3, 4]);
+    assert_eq!(layout.words(), LINE);
+    assert_eq!(layout.cells()[4].name, "G[3][0]");
+    assert_eq!(layout.cells()[4].init.word(), 7);
+}
+
+#[test]
+fn nothing_takes_no_words() {
+    let ((), layout) = build(3, |layout| {
+        layout.array("A", 0, Homes::Column, false);
+        layout.grid("G", 0, 3, Homes::Column, false);
+        layout.grid("H", 3, 0, Homes::Nobody, false);
+    });
+    assert_eq!(layout.words(), 0);
+    assert!(layout.cells().is_empty());
+}
+
+#[test]
+#[should_panic(expected = "Late: homes are uneven")]
+fn uneven_homes_are_refused() {
+    build(2, |layout| {
+        layout.register("Mine", Home::Process(0), false);
+        layout.array("Late", 2, Homes::Column, false)
+    });
+}
+
+#[test]
+fn only_the_named_mutant_is_one() {
+    let named = Layout::build(1, Some("x"), |layout| Ok::<_, Infallible>((layout.mutant("x"), layout.mutant("y"))));
+    let Ok((mutants, _)) = named;
+    assert_eq!(mutants, (true, false));
+    assert!(!build(1, |layout| layout.mutant("x")).0);
+}
