@@ -41,7 +41,7 @@ pub enum RegisterKind {
 }
 
 macro_rules! named {
-    ($type:ident: $($variant:ident = $name:literal),* $(,)?) => {
+    ($type:ident: $($variant:ident = $name:literal),* $(; $open:ident)? $(,)?) => {
         impl $type {
             /// All of them, in the order in which they are listed.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
@@ -49,7 +49,8 @@ macro_rules! named {
             /// The name, as on the command line.
             pub const fn name(self) -> &'static str {
                 match self {
-                    $(Self::$variant => $name),*
+                    $(Self::$variant => $name,)*
+                    $(Self::$open(name) => name,)?
                 }
             }
         }
@@ -83,29 +84,51 @@ pub enum Property {
     MutualExclusion,
     /// Never more than k in the critical section.
     KExclusion,
+    /// Never two of different sessions in the critical section.
+    SessionExclusion,
     /// If somebody is in its entry section, somebody enters.
     DeadlockFreedom,
     /// Whoever is in its entry section enters.
     StarvationFreedom,
     /// A process leaves in a bounded number of its own steps.
     BoundedExit,
-    /// Who is through the doorway before another begins it, enters first.
+    /// Who is through the doorway before another begins it, enters first; in group locks, if their sessions differ.
     Fcfs,
     /// Of k processes through the doorway before another begins it, one enters first.
     KFcfs,
-    /// Who is through the doorway before one that has entered began it, can enter in a bounded number of its own steps.
+    /// Who is through the doorway before one that has entered began it, can enter in a bounded number of its own steps; in
+    /// group locks, if their sessions are the same.
     Fife,
     /// Nobody becomes enabled to enter, having come later, while another is still waiting and not enabled; nor to leave.
     FifoEnabling,
     /// Nobody is kept waiting by all standing still: to enter, while fewer than k are enabled to or inside; or to leave.
     KDeadlockAvoidance,
+    /// While nobody with another session is active, a process enters in a bounded number of its own steps.
+    ConcurrentEntry,
+    /// Who is through the doorway before everybody active with another session began it, enters in a bounded number of its
+    /// own steps.
+    StrongConcurrentEntry,
     /// No register holds a number above the stated bound.
     BoundedRegisters,
+    /// An [`Invariant`] that the algorithm declares, by its name on the command line: `invariant:` and its own.
+    Invariant(&'static str),
+}
+
+impl Property {
+    /// Whether it speaks of algorithms for this problem.
+    pub fn suits(self, problem: Problem) -> bool {
+        match self {
+            Self::SessionExclusion | Self::ConcurrentEntry | Self::StrongConcurrentEntry => problem == Problem::Group,
+            Self::KExclusion | Self::KFcfs | Self::FifoEnabling | Self::KDeadlockAvoidance => problem != Problem::Group,
+            _ => true,
+        }
+    }
 }
 
 named!(Property:
     MutualExclusion = "mutual-exclusion",
     KExclusion = "k-exclusion",
+    SessionExclusion = "session-exclusion",
     DeadlockFreedom = "deadlock-freedom",
     StarvationFreedom = "starvation-freedom",
     BoundedExit = "bounded-exit",
@@ -114,8 +137,27 @@ named!(Property:
     Fife = "fife",
     FifoEnabling = "fifo-enabling",
     KDeadlockAvoidance = "k-deadlock-avoidance",
-    BoundedRegisters = "bounded-registers",
+    ConcurrentEntry = "concurrent-entry",
+    StrongConcurrentEntry = "strong-concurrent-entry",
+    BoundedRegisters = "bounded-registers";
+    Invariant
 );
+
+/// Something that an algorithm says of its own registers: from when a process reads a register in a line to the end of its
+/// passage, the register changes at most so many times.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Invariant {
+    /// Its name on the command line, `invariant:` included.
+    pub name: &'static str,
+    /// What it says, and where the paper does.
+    pub says: &'static str,
+    /// The register, by its name.
+    pub register: &'static str,
+    /// The line in which the process reads it.
+    pub line: u32,
+    /// How many changes there may be.
+    pub most: u32,
+}
 
 /// An algorithm with one thing changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -142,7 +184,17 @@ pub struct Setting {
 impl Setting {
     /// `n` processes and `k` slots, atomic registers, any number of passages.
     pub const fn slots(n: usize, k: usize) -> Self {
-        Self { size: Size::slots(n, k), registers: RegisterKind::Atomic, passages: None }
+        Self::sized(Size::slots(n, k))
+    }
+
+    /// `n` processes and so many sessions, atomic registers, any number of passages.
+    pub const fn group(n: usize, sessions: usize) -> Self {
+        Self::sized(Size::group(n, sessions))
+    }
+
+    /// This size, atomic registers, any number of passages.
+    pub const fn sized(size: Size) -> Self {
+        Self { size, registers: RegisterKind::Atomic, passages: None }
     }
 
     /// The same with this many passages.
@@ -233,6 +285,8 @@ pub struct Claims {
     pub properties: &'static [Property],
     /// What does not: the lab shows a run for each, in this setting.
     pub refuted: &'static [(Property, Setting)],
+    /// What it declares of its own registers; those that hold are among the properties.
+    pub invariants: &'static [Invariant],
     /// The weakest registers on which all of this holds.
     pub registers: RegisterKind,
     /// How many processes may crash while the others still do not starve.
@@ -252,6 +306,14 @@ pub struct Claims {
     pub min_n: usize,
     /// Its mutants.
     pub mutants: &'static [Mutant],
+}
+
+impl Claims {
+    /// The property of that name, an invariant that is declared here included.
+    pub fn property(&self, name: &str) -> Option<Property> {
+        let declared = || self.invariants.iter().find(|invariant| invariant.name == name);
+        name.parse().ok().or_else(|| declared().map(|invariant| Property::Invariant(invariant.name)))
+    }
 }
 
 #[cfg(test)]

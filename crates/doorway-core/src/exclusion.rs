@@ -1,15 +1,16 @@
 //! What an algorithm is: three sections of code, and the claims that it makes.
 
 use alloc::{string::String, vec, vec::Vec};
+use core::fmt;
 
-use crate::{Claims, Layout, Local, Memory};
+use crate::{Claims, Layout, Local, Memory, Session};
 
 /// How many processes, slots and sessions an instance serves.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Size {
     /// Processes, with ids `0..n`.
     pub n: usize,
-    /// Slots: how many may be in the critical section at once.
+    /// Slots: how many may be in the critical section at once. In group locks as many as there are processes.
     pub k: usize,
     /// Sessions, for group locks; 0 elsewhere.
     pub sessions: usize,
@@ -24,6 +25,22 @@ impl Size {
     /// `n` processes, `k` slots.
     pub const fn slots(n: usize, k: usize) -> Self {
         Self { n, k, sessions: 0 }
+    }
+
+    /// `n` processes that ask for any of `sessions` sessions.
+    pub const fn group(n: usize, sessions: usize) -> Self {
+        Self { n, k: n, sessions }
+    }
+}
+
+/// As in a sentence: `n = 3, k = 2` or `n = 3, 2 sessions`.
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.sessions {
+            0 => write!(f, "n = {}, k = {}", self.n, self.k),
+            1 => write!(f, "n = {}, 1 session", self.n),
+            sessions => write!(f, "n = {}, {sessions} sessions", self.n),
+        }
     }
 }
 
@@ -99,6 +116,11 @@ pub trait Exclusion<M: Memory>: Algorithm {
 pub trait Request: Local {
     /// All that may be asked for: the checker tries each.
     fn all(size: Size) -> Vec<Self>;
+
+    /// The session that this asks for; [`Session::NONE`] except in group locks.
+    fn session(&self) -> Session {
+        Session::NONE
+    }
 }
 
 impl Request for () {

@@ -26,6 +26,8 @@ macro_rules! for_each_algorithm {
             $crate::k_exclusion::KBakerySafe,
             $crate::k_exclusion::TimestampBakery<$crate::timestamp::Abstract>,
             $crate::k_exclusion::TimestampBakery<$crate::timestamp::Bounded>,
+            $crate::group::GroupBakery,
+            $crate::group::GroupBlackWhiteBakery,
         }
     };
 }

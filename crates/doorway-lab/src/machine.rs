@@ -6,7 +6,7 @@ mod recall;
 
 use std::sync::Arc;
 
-use doorway_core::{RegisterKind, layout::Erased};
+use doorway_core::{RegisterKind, Session, layout::Erased};
 use rustc_hash::FxHashMap;
 
 use self::recall::{Local, Recall};
@@ -35,6 +35,8 @@ pub struct Event {
     pub from: Region,
     /// Where it is now.
     pub to: Region,
+    /// What it has asked for in this passage; nothing except in group locks.
+    pub session: Session,
     /// The process gave up its place with this step.
     pub abandons: bool,
     /// A wait that did not succeed: nothing has changed.
@@ -103,6 +105,22 @@ impl<'s> Machine<'s> {
     /// Where process `p` is.
     pub fn region(&self, p: usize) -> Region {
         self.writing[p].map_or_else(|| self.locals[p].state.region(), |(_, region)| region)
+    }
+
+    /// What process `p` has asked for, in a passage.
+    pub fn session(&self, p: usize) -> Session {
+        match self.writing[p] {
+            Some((step, _)) => self.asked(p, &step),
+            None => self.locals[p].state.session,
+        }
+    }
+
+    /// What process `p` has asked for when it makes this move.
+    fn asked(&self, p: usize, step: &Move) -> Session {
+        match step.choice {
+            Choice::Request(request) => self.subject.session(request),
+            _ => self.locals[p].state.session,
+        }
     }
 
     /// How many processes are in the critical section.
@@ -190,6 +208,7 @@ impl<'s> Machine<'s> {
         self.writing[p] = Some((step, to));
         let register = self.register_of(&step);
         let access = register.map_or(String::new(), |r| format!("{} := … begins", self.subject.cells()[r].name));
+        let access = self.chosen(&step, access);
         Ok(Event {
             process: p,
             line: step.access.line,
@@ -199,6 +218,7 @@ impl<'s> Machine<'s> {
             access,
             from,
             to,
+            session: self.asked(p, &step),
             abandons: choice == Choice::Abandon,
             idle: false,
             // From here on a read may return anything.
@@ -226,6 +246,7 @@ impl<'s> Machine<'s> {
         } else {
             String::new()
         };
+        let session = self.asked(p, &step);
         let mut changed = false;
         if let (Some(r), Some(new)) = (register, stepped.effect) {
             changed = half.is_some() || !new.same(&*self.values[r]);
@@ -236,7 +257,7 @@ impl<'s> Machine<'s> {
             let moves = self.subject.moves(p, &stepped.local, self.cut)?;
             self.locals[p] = Arc::new(Local { state: stepped.local, moves });
         }
-        Ok(self.event(p, &step, register, access, from, half, idle, changed))
+        Ok(self.event(p, &step, session, register, access, from, half, idle, changed))
     }
 
     /// A step that may turn out to change nothing shared: recalled if it has been made before, else made and noted.
@@ -246,7 +267,8 @@ impl<'s> Machine<'s> {
         if let Some(to) = self.recalls[p].recall(index, version) {
             let idle = step.access.waits && *to == self.locals[p];
             self.locals[p] = to.clone();
-            return Ok(self.event(p, &step, register, String::new(), from, None, idle, false));
+            let session = self.locals[p].state.session;
+            return Ok(self.event(p, &step, session, register, String::new(), from, None, idle, false));
         }
         let before = self.locals[p].clone();
         let event = self.make(p, step, from, None, None)?;
@@ -264,6 +286,7 @@ impl<'s> Machine<'s> {
         &self,
         p: usize,
         step: &Move,
+        session: Session,
         register: Option<usize>,
         access: String,
         from: Region,
@@ -280,6 +303,7 @@ impl<'s> Machine<'s> {
             access,
             from,
             to: self.locals[p].state.region(),
+            session,
             abandons: step.choice == Choice::Abandon,
             idle,
             changed,
@@ -311,8 +335,16 @@ impl<'s> Machine<'s> {
             (Kind::Update, _) if unchanged => format!("{name} = {held}, unchanged"),
             (Kind::Update, _) => format!("{name} := {effect}, was {held}"),
         };
+        if half == Some(Half::End) { text } else { self.chosen(step, text) }
+    }
+
+    /// What is done, with what was chosen to do so.
+    fn chosen(&self, step: &Move, text: String) -> String {
         match step.choice {
             Choice::Abandon => format!("gives up: {text}"),
+            Choice::Request(request) if self.subject.session(request) != Session::NONE => {
+                format!("asks for {:?}: {text}", self.subject.session(request))
+            }
             _ => text,
         }
     }

@@ -1,75 +1,168 @@
 //! Watches one run for violations that a single step shows.
 
-use doorway_core::{Property, layout::Erased};
+use doorway_core::{Invariant, Property, Session, layout::Erased};
 
-use crate::{machine::Event, subject::Region};
+use crate::{
+    machine::Event,
+    replay::Kind,
+    subject::{Region, Subject, conflict},
+};
 
-/// Watches a run.
+/// Who is where, has asked for what, and was before whom.
 #[derive(Clone, Debug)]
-pub struct Monitor {
-    k: usize,
-    bound: Option<u64>,
+pub(crate) struct Standing {
     regions: Vec<Region>,
+    sessions: Vec<Session>,
     /// For each process, those who were through their doorway when it began and have not entered since.
     before: Vec<Vec<bool>>,
-    /// Those who have been overtaken and are not in yet.
-    behind: Vec<bool>,
 }
 
-impl Monitor {
-    /// A watch over `n` processes of which `k` may be inside, and over registers with a bound.
-    pub fn new(n: usize, k: usize, bound: Option<u64>) -> Self {
-        Self { k, bound, regions: vec![Region::Remainder; n], before: vec![vec![false; n]; n], behind: vec![false; n] }
+impl Standing {
+    pub(crate) fn new(n: usize) -> Self {
+        Self { regions: vec![Region::Remainder; n], sessions: vec![Session::NONE; n], before: vec![vec![false; n]; n] }
     }
 
-    /// Notes a step and what its register holds afterwards; returns what it violates.
-    pub fn observe(&mut self, event: &Event, value: Option<&dyn Erased>) -> Vec<Property> {
+    /// Notes a step. Those whom it overtakes are told before they are forgotten.
+    pub(crate) fn observe(&mut self, event: &Event) -> Vec<usize> {
         let p = event.process;
-        let mut violated = Vec::new();
         if event.from == Region::Remainder {
             for q in 0..self.regions.len() {
                 self.before[p][q] = q != p && self.regions[q] == Region::Waiting;
             }
         }
         self.regions[p] = event.to;
+        self.sessions[p] = event.session;
+        let enters = event.to == Region::Critical && event.from != Region::Critical;
+        let overtaken =
+            if enters { (0..self.regions.len()).filter(|&q| self.before[p][q]).collect() } else { Vec::new() };
+        if event.to == Region::Critical || event.abandons {
+            self.before.iter_mut().for_each(|before| before[p] = false);
+        }
+        overtaken
+    }
+
+    /// Those who are inside.
+    fn inside(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.regions.len()).filter(|&q| self.regions[q] == Region::Critical)
+    }
+
+    fn conflict(&self, p: usize, q: usize) -> bool {
+        conflict(self.sessions[p], self.sessions[q])
+    }
+
+    /// Those who are in a passage and keep `p` out.
+    fn opponents(&self, p: usize) -> impl Iterator<Item = usize> + '_ {
+        (0..self.regions.len())
+            .filter(move |&q| q != p && self.regions[q] != Region::Remainder && self.conflict(p, q))
+    }
+
+    /// Whether `p` is in its entry section with nobody active who keeps it out.
+    pub(crate) fn is_unopposed(&self, p: usize) -> bool {
+        self.regions[p].is_entry() && self.opponents(p).next().is_none()
+    }
+
+    /// Whether `p` was through its doorway before everybody active who keeps it out began.
+    pub(crate) fn leads(&self, p: usize) -> bool {
+        self.regions[p] == Region::Waiting && self.opponents(p).all(|q| self.before[q][p])
+    }
+}
+
+/// Watches a run.
+pub struct Monitor {
+    k: usize,
+    bound: Option<u64>,
+    standing: Standing,
+    /// Those who have been overtaken by one who does not keep them out, or by anybody where there are no sessions, and are
+    /// not in yet.
+    behind: Vec<bool>,
+    invariants: Vec<Watched>,
+}
+
+/// An invariant, and what has to be remembered to watch it.
+struct Watched {
+    invariant: Invariant,
+    register: usize,
+    /// What the register holds.
+    value: Box<dyn Erased>,
+    /// For each process that has read it, how often it has changed since.
+    changes: Vec<Option<u32>>,
+}
+
+impl Monitor {
+    /// A watch over a subject.
+    pub fn new(subject: &dyn Subject) -> Self {
+        let (size, claims) = (subject.size(), subject.claims());
+        let watched = |invariant: &Invariant| {
+            let register = subject.cells().iter().position(|cell| cell.name == invariant.register)?;
+            let value = subject.cells()[register].init.copy();
+            Some(Watched { invariant: *invariant, register, value, changes: vec![None; size.n] })
+        };
+        Self {
+            k: size.k,
+            bound: claims.bound.map(|bound| bound(size)),
+            standing: Standing::new(size.n),
+            behind: vec![false; size.n],
+            invariants: claims.invariants.iter().filter_map(watched).collect(),
+        }
+    }
+
+    /// Notes a step and what its register holds afterwards; returns what it violates.
+    pub fn observe(&mut self, event: &Event, value: Option<&dyn Erased>) -> Vec<Property> {
+        let p = event.process;
+        let mut violated = Vec::new();
+        let overtaken = self.standing.observe(event);
         if event.to == Region::Critical && event.from != Region::Critical {
-            // With one slot both names mean the same.
-            let mut note = |with_one_slot, property| {
-                if self.k == 1 {
-                    violated.push(with_one_slot);
-                }
-                violated.push(property);
-            };
-            if self.regions.iter().filter(|&&region| region == Region::Critical).count() > self.k {
-                note(Property::MutualExclusion, Property::KExclusion);
-            }
-            for q in self.overtaken(p).collect::<Vec<_>>() {
-                self.behind[q] = true;
-            }
-            if self.overtaken(p).count() >= self.k {
-                note(Property::Fcfs, Property::KFcfs);
+            let standing = &self.standing;
+            let inside = standing.inside().count();
+            let conflicting = overtaken.iter().filter(|&&q| standing.conflict(p, q)).count();
+            let found = [
+                (inside > 1, Property::MutualExclusion),
+                (inside > self.k, Property::KExclusion),
+                (standing.inside().any(|q| q != p && standing.conflict(p, q)), Property::SessionExclusion),
+                (conflicting >= 1, Property::Fcfs),
+                (conflicting >= self.k, Property::KFcfs),
+            ];
+            violated.extend(found.iter().filter(|(found, _)| *found).map(|(_, property)| *property));
+            for q in overtaken {
+                self.behind[q] |= standing.sessions[p] == standing.sessions[q];
             }
         }
         if event.to == Region::Critical || event.abandons {
             self.behind[p] = false;
-            self.before[p].fill(false);
-            self.before.iter_mut().for_each(|before| before[p] = false);
         }
         if let (Some(bound), Some(value)) = (self.bound, value)
             && value.magnitude() > bound
         {
             violated.push(Property::BoundedRegisters);
         }
+        violated.extend(self.invariants.iter_mut().filter_map(|watched| watched.observe(event, value)));
         violated
     }
 
-    /// Those who have been overtaken since they were through their doorway, and are not in yet.
+    /// Those who have been overtaken since they were through their doorway, by one with whom they could be inside, and are
+    /// not in yet.
     pub fn behind(&self) -> impl Iterator<Item = usize> + '_ {
         self.behind.iter().enumerate().filter(|(_, behind)| **behind).map(|(q, _)| q)
     }
+}
 
-    /// Those whom `p` would overtake by entering now.
-    pub fn overtaken(&self, p: usize) -> impl Iterator<Item = usize> + '_ {
-        self.before[p].iter().enumerate().filter(|(_, before)| **before).map(|(q, _)| q)
+impl Watched {
+    fn observe(&mut self, event: &Event, value: Option<&dyn Erased>) -> Option<Property> {
+        let (p, mut broken) = (event.process, false);
+        if let Some(value) = value.filter(|value| event.register == Some(self.register) && !self.value.same(*value)) {
+            self.value = value.copy();
+            for changes in self.changes.iter_mut().flatten() {
+                *changes += 1;
+                broken |= *changes > self.invariant.most;
+            }
+        }
+        let looks = event.register == Some(self.register) && event.line == self.invariant.line;
+        if looks && event.kind == Kind::Read {
+            self.changes[p] = Some(0);
+        }
+        if event.to == Region::Remainder {
+            self.changes[p] = None;
+        }
+        broken.then_some(Property::Invariant(self.invariant.name))
     }
 }

@@ -1,11 +1,11 @@
 //! Schedulers: who moves next in a simulation.
 
-use doorway_core::Size;
+use doorway_core::{Session, Size};
 
 use crate::{
-    machine::Event,
+    machine::{Event, Machine},
     random::Random,
-    subject::{Region, Subject},
+    subject::{Choice, Move, Region, Subject},
 };
 
 /// What a scheduler may look at.
@@ -25,6 +25,28 @@ pub trait Scheduler {
     /// # Errors
     /// When the schedule asks for something that cannot be done.
     fn next(&mut self, view: &View<'_>) -> Result<Option<usize>, ScheduleError>;
+
+    /// What the step that [`next`](Self::next) has decided on asks for, if the schedule says so: the session, and the line
+    /// in which it says so.
+    fn asks(&self) -> Option<(u32, usize)> {
+        None
+    }
+}
+
+/// The choice with which a process asks for what the schedule says, if it says so.
+pub(crate) fn requested(
+    asks: Option<(u32, usize)>,
+    process: usize,
+    machine: &Machine<'_>,
+    subject: &dyn Subject,
+) -> Result<Option<Choice>, ScheduleError> {
+    let Some((session, line)) = asks else { return Ok(None) };
+    let asks_for_it = |step: &&Move| match step.choice {
+        Choice::Request(request) => subject.session(request) == Session(session) && session != 0,
+        _ => false,
+    };
+    let step = machine.moves(process).iter().find(asks_for_it);
+    step.map(|step| Some(step.choice)).ok_or(ScheduleError::NoSession { line, process })
 }
 
 /// A schedule that cannot be followed.
@@ -49,7 +71,7 @@ pub enum ScheduleError {
     /// A script that cannot be read as one.
     #[error(
         "line {line} of the script: {text:?} is not `ID`, `ID*COUNT`, `ID past LINE`, `ID until REGION`, \
-         `ID reads VALUE` or `again`"
+         `ID asks SESSION`, `ID reads VALUE` or `again`"
     )]
     Syntax {
         /// Which line, from 1.
@@ -80,6 +102,17 @@ pub enum ScheduleError {
     /// A script that says what a read returns that overlaps nothing, or what it cannot return.
     #[error("line {line} of the script: process {process} makes no read that overlaps a write and may return that")]
     NoOverlap {
+        /// Which line, from 1.
+        line: usize,
+        /// Who.
+        process: usize,
+    },
+    /// A script in which somebody asks for what there is not, or in the middle of a passage.
+    #[error(
+        "line {line} of the script: process {process} cannot ask for that here; it asks in its remainder, for a session \
+         from 1 to what --sessions says"
+    )]
+    NoSession {
         /// Which line, from 1.
         line: usize,
         /// Who.
@@ -207,6 +240,8 @@ struct Turns {
 #[derive(Debug, Clone, Copy)]
 enum Goal {
     Steps(u64),
+    /// One step, the first of a passage, that asks for this session.
+    Asks(u32),
     /// One step, a read that overlaps a write and returns this word.
     Reads(u64),
     Past(u32),
@@ -220,7 +255,8 @@ impl Script {
     /// Reads a script: one line per turn or run of turns, `#` begins a comment.
     ///
     /// # Errors
-    /// At the first line that is none of `ID`, `ID*COUNT`, `ID past LINE`, `ID until REGION`, `ID reads VALUE`, `again`.
+    /// At the first line that is none of `ID`, `ID*COUNT`, `ID past LINE`, `ID until REGION`, `ID asks SESSION`, `ID reads VALUE`,
+    /// `again`.
     pub fn parse(text: &str, n: usize) -> Result<Self, ScheduleError> {
         let mut turns = Vec::new();
         let mut again = None;
@@ -280,6 +316,7 @@ fn parse_line(line: &str) -> Option<Turns> {
             Some((process, count)) => (process, Goal::Steps(count.parse().ok()?)),
             None => (one, Goal::Steps(1)),
         },
+        [process, "asks", session] => (process, Goal::Asks(session.parse().ok()?)),
         [process, "reads", "∞"] => (process, Goal::Reads(u64::MAX)),
         [process, "reads", word] => (process, Goal::Reads(word.parse().ok()?)),
         [process, "past", line] => (process, Goal::Past(line.parse().ok()?)),
@@ -304,7 +341,7 @@ impl Scheduler for Script {
         while let Some(&(line, Turns { process, goal })) = self.turns.get(self.at) {
             let reached = match goal {
                 Goal::Steps(count) => self.taken >= count,
-                Goal::Reads(_) => self.taken >= 1,
+                Goal::Reads(_) | Goal::Asks(_) => self.taken >= 1,
                 Goal::Past(line) => {
                     self.taken > 0 && view.last.is_some_and(|last| last.process == process && last.line == line)
                 }
@@ -325,6 +362,13 @@ impl Scheduler for Script {
             return Ok(Some(process));
         }
         Ok(None)
+    }
+
+    fn asks(&self) -> Option<(u32, usize)> {
+        match self.turns.get(self.at)? {
+            &(line, Turns { goal: Goal::Asks(session), .. }) => Some((session, line)),
+            _ => None,
+        }
     }
 }
 

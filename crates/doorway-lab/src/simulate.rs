@@ -11,7 +11,7 @@ use crate::{
     machine::{Event, Machine},
     monitor::Monitor,
     random::Random,
-    schedule::{Pct, RoundRobin, SECTION_4, ScheduleError, Scheduler, Script, Uniform, View, section_4},
+    schedule::{Pct, RoundRobin, SECTION_4, ScheduleError, Scheduler, Script, Uniform, View, requested, section_4},
     subject::{Choice, LocalState, Region, Subject},
 };
 
@@ -105,7 +105,7 @@ pub fn simulate(
     let size = subject.size();
     let claims = subject.claims();
     let mut machine = Machine::new(subject, RegisterKind::Atomic, true).map_err(SimulateError::Fault)?.silent();
-    let mut monitor = Monitor::new(size.n, size.k, claims.bound.map(|bound| bound(size)));
+    let mut monitor = Monitor::new(subject);
     let mut choices = Random::new(how.seed, 2);
     let mut crash = Crashes::new(how, size.n);
     let mut left = vec![how.passages; size.n];
@@ -129,7 +129,10 @@ pub fn simulate(
             break;
         }
         let chosen = machine.moves(p).len() > 1;
-        let choice = choose(&machine, p, &mut choices);
+        let choice = match requested(scheduler.asks(), p, &machine, subject)? {
+            Some(choice) => choice,
+            None => choose(&machine, p, &mut choices),
+        };
         let event = machine.step(p, choice, None).map_err(SimulateError::Fault)?;
         outcome.steps += 1;
         outcome.meter.observe(&event);

@@ -1,7 +1,7 @@
 //! An algorithm as the lab sees it: processes with local states, and what each may do next.
 
 use doorway_core::{
-    Algorithm, Claims, Exclusion, Layout, Local, Relabel, Request, Size, Unfit,
+    Algorithm, Claims, Exclusion, Layout, Local, Relabel, Request, Session, Size, Unfit,
     layout::{Cell, Erased},
 };
 
@@ -54,6 +54,11 @@ impl Region {
     }
 }
 
+/// Whether processes that have asked for these keep one another out. Where there are no sessions, all do.
+pub(crate) fn conflict(a: Session, b: Session) -> bool {
+    a != b || a == Session::NONE
+}
+
 /// All that a process is: its section, what it holds from before, and what it has been answered since.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct LocalState {
@@ -61,6 +66,8 @@ pub struct LocalState {
     /// No access has been made in this section. Matters in the exit section alone: until then the process is in the
     /// critical section.
     pub(crate) fresh: bool,
+    /// What it has asked for; nothing in the remainder.
+    pub(crate) session: Session,
     /// The `Keep` in the remainder, request and `Keep` in the doorway, the `Pass` afterwards.
     held: Item,
     log: Vec<Entry>,
@@ -83,6 +90,7 @@ impl LocalState {
         Self {
             section: self.section,
             fresh: self.fresh,
+            session: self.session,
             held: self.held.relabel(f),
             log: self.log.iter().map(|entry| entry.relabel(f)).collect(),
         }
@@ -150,6 +158,8 @@ pub trait Subject: Send + Sync {
     fn mutant(&self) -> Option<&'static str>;
     /// Its registers.
     fn cells(&self) -> &[Cell];
+    /// The session that a [request](Choice::Request) asks for.
+    fn session(&self, request: u32) -> Session;
     /// Where process `p` starts.
     fn start(&self, p: usize) -> LocalState;
     /// What process `p` may do next.
@@ -194,6 +204,7 @@ where
         let mut held = local.held.clone();
         let mut taken = m.input.is_none();
         let mut fresh = local.fresh;
+        let session = local.session;
         loop {
             let run = self.section(p, m, section, &held);
             if let Some(fault) = m.fault.take() {
@@ -205,7 +216,7 @@ where
                 fresh = section != Section::Exit;
             }
             let Some(next) = run? else {
-                return Ok(LocalState { section, fresh, held, log: std::mem::take(&mut m.log) });
+                return Ok(LocalState { section, fresh, session, held, log: std::mem::take(&mut m.log) });
             };
             m.finish_section();
             if let Some(fault) = m.fault.take() {
@@ -222,7 +233,7 @@ where
             fresh = true;
             if section == Section::Remainder {
                 return if taken {
-                    Ok(LocalState { section, fresh, held, log: Vec::new() })
+                    Ok(LocalState { section, fresh, session: Session::NONE, held, log: Vec::new() })
                 } else {
                     Err(Fault::IdleSection("passage"))
                 };
@@ -267,11 +278,13 @@ where
             Choice::Request(r) => {
                 let request = Q::all(self.size).into_iter().nth(r as usize).ok_or(Fault::Impure)?;
                 let keep = local.held.get::<K>().ok_or(Fault::Impure)?;
+                let session = request.session();
                 let held = Item::new((request, keep));
-                LocalState { section: Section::Doorway, fresh: true, held, log: Vec::new() }
+                LocalState { section: Section::Doorway, fresh: true, session, held, log: Vec::new() }
             }
             Choice::Abandon => {
-                LocalState { section: Section::Abandon, fresh: true, held: local.held.clone(), log: Vec::new() }
+                let (session, held) = (local.session, local.held.clone());
+                LocalState { section: Section::Abandon, fresh: true, session, held, log: Vec::new() }
             }
         })
     }
@@ -302,10 +315,13 @@ where
     fn cells(&self) -> &[Cell] {
         self.layout.cells()
     }
+    fn session(&self, request: u32) -> Session {
+        Q::all(self.size).get(request as usize).map_or(Session::NONE, Request::session)
+    }
 
     fn start(&self, p: usize) -> LocalState {
         let held = Item::new(self.algorithm.keep(p));
-        LocalState { section: Section::Remainder, fresh: true, held, log: Vec::new() }
+        LocalState { section: Section::Remainder, fresh: true, session: Session::NONE, held, log: Vec::new() }
     }
 
     fn moves(&self, p: usize, local: &LocalState, cut: bool) -> Result<Vec<Move>, Fault> {

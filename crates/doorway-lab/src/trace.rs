@@ -3,7 +3,7 @@
 mod confirm;
 mod script;
 
-use doorway_core::{Property, RegisterKind, Size, layout::Erased};
+use doorway_core::{Property, RegisterKind, Session, Size, layout::Erased};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -260,13 +260,7 @@ pub(crate) struct Run<'s> {
 
 impl<'s> Run<'s> {
     pub(crate) fn new(subject: &'s dyn Subject, registers: RegisterKind, cut: bool) -> Result<Self, Fault> {
-        let size = subject.size();
-        let bound = subject.claims().bound.map(|bound| bound(size));
-        Ok(Self {
-            machine: Machine::new(subject, registers, cut)?,
-            monitor: Monitor::new(size.n, size.k, bound),
-            subject,
-        })
+        Ok(Self { machine: Machine::new(subject, registers, cut)?, monitor: Monitor::new(subject), subject })
     }
 
     /// Takes one turn. To go on from a place where something has to be chosen is to choose the first.
@@ -316,8 +310,10 @@ impl<'s> Run<'s> {
 impl TraceStep {
     pub(crate) fn new(event: &Event, turn: Turn) -> Self {
         let choice = match turn.choice {
-            Choice::Go | Choice::Request(0) => None,
+            Choice::Go => None,
             _ if event.half == Some(Half::End) => None,
+            Choice::Request(_) if event.session != Session::NONE => Some(format!("session {}", event.session.0)),
+            Choice::Request(0) => None,
             Choice::Request(r) => Some(format!("request {r}")),
             Choice::Abandon => Some("abandon".into()),
             Choice::Outcome(o) => Some(format!("outcome {o}")),
@@ -338,6 +334,7 @@ impl TraceStep {
             None => Choice::Go,
             Some("abandon") => Choice::Abandon,
             Some(text) => match text.split_once(' ')? {
+                ("session", number) => Choice::Request(number.parse::<u32>().ok()?.checked_sub(1)?),
                 ("request", number) => Choice::Request(number.parse().ok()?),
                 ("outcome", number) => Choice::Outcome(number.parse().ok()?),
                 _ => return None,

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::ExitCode, thread};
 
-use doorway_core::{Primitive, Property, RegisterKind};
+use doorway_core::{Primitive, Problem, Property, RegisterKind};
 use doorway_lab::{Entrant, Options, Progress, Report, Subject, Verdict, check, trace::Trace};
 use serde_json::json;
 
@@ -120,10 +120,18 @@ pub(super) fn processes(subject: &dyn Subject) -> Result<usize, Failure> {
 const MAX_N: usize = 16;
 
 pub(super) fn property(name: &str, subject: &dyn Subject) -> Result<Property, Failure> {
-    let property: Property = name.parse().map_err(|()| {
-        let names = Property::ALL.iter().map(|p| p.name()).collect::<Vec<_>>().join(", ");
-        Failure::Usage(format!("there is no property {name:?}; there are {names}"))
+    let claims = subject.claims();
+    let suits = |property: &Property| property.suits(claims.problem);
+    let property = claims.property(name).ok_or_else(|| {
+        let declared = claims.invariants.iter().map(|invariant| invariant.name);
+        let all = Property::ALL.iter().copied().filter(suits).map(Property::name).chain(declared);
+        let names = all.collect::<Vec<_>>().join(", ");
+        Failure::Usage(format!("{} has no property {name:?} to decide; there are {names}", subject.name()))
     })?;
+    if !suits(&property) {
+        let what = if claims.problem == Problem::Group { "has sessions" } else { "knows no sessions" };
+        return Err(Failure::Usage(format!("{} {what}, and {property} does not speak of such", subject.name())));
+    }
     if property == Property::BoundedRegisters && subject.claims().bound.is_none() {
         return Err(Failure::Usage(format!("{} states no bound on its registers", subject.name())));
     }
@@ -171,7 +179,12 @@ fn as_json(subject: &dyn Subject, options: &Options, report: &Report) -> String 
         "bytes_per_state": report.bytes_per_state,
         "relabelled": report.relabelled,
         "properties": properties,
-        "bounds": { "shared_values": report.shared_values, "max_register": report.max_register },
+        "bounds": {
+            "shared_values": report.shared_values,
+            "max_register": report.max_register,
+            "max_number": report.max_register,
+            "bits": report.bits,
+        },
     });
     let formulas = subject.claims().values;
     if !formulas.is_empty() {
@@ -201,9 +214,7 @@ fn as_text(entrant: &Entrant, subject: &dyn Subject, options: &Options, report: 
         format!(" ({rate:.1} million states/s, {} bytes each)", report.bytes_per_state)
     };
     let instance = format!(
-        "n = {}, k = {}, {passages}, {} registers{}",
-        size.n,
-        size.k,
+        "{size}, {passages}, {} registers{}",
         options.registers,
         if report.relabelled { ", tickets relabelled" } else { "" },
     );
@@ -218,6 +229,11 @@ fn as_text(entrant: &Entrant, subject: &dyn Subject, options: &Options, report: 
         report.depth,
         if report.complete { "complete" } else { "incomplete" },
     ));
+    let so_far = if report.complete { "" } else { " so far" };
+    if let (Some(bound), Some(most)) = (claims.bound, report.max_register) {
+        let bits = report.bits.map_or(String::new(), |bits| format!("; {bits} bits of shared memory"));
+        text.push_str(&format!("  the largest number{so_far} is {most}, the bound {}{bits}\n\n", bound(size)));
+    }
     let formulas = subject.claims().values;
     if !formulas.is_empty() {
         let reached = if report.complete { "reached" } else { "reached so far" };

@@ -57,7 +57,9 @@ fn instance(args: &Instance) -> Result<(&'static Entrant, Box<dyn Subject>), Fai
     if args.n > MAX_N {
         return Err(Failure::Usage(format!("-n {}: the lab runs at most {MAX_N} processes", args.n)));
     }
+    let group = entrant.claims.problem == Problem::Group;
     let k = match (args.k, entrant.claims.problem) {
+        (None, Problem::Group) => args.n,
         (None, _) => 1,
         (Some(0), _) => return Err(Failure::Usage("-k 0: there has to be a slot; try -k 1".into())),
         (Some(k), Problem::KExclusion) if k >= args.n.max(2) => {
@@ -69,7 +71,10 @@ fn instance(args: &Instance) -> Result<(&'static Entrant, Box<dyn Subject>), Fai
         }
         (Some(k), _) => k,
     };
-    let size = Size { n: args.n, k, sessions: args.sessions.unwrap_or(0) };
+    let size = Size { n: args.n, k, sessions: args.sessions.unwrap_or(if group { SESSIONS } else { 0 }) };
+    if size.sessions > MAX_SESSIONS {
+        return Err(Failure::Usage(format!("--sessions {}: the lab runs at most {MAX_SESSIONS}", size.sessions)));
+    }
     let subject = entrant.build(size, mutant, args.abandon).map_err(|unfit| Failure::Usage(unfit.to_string()))?;
     Ok((entrant, subject))
 }
@@ -98,6 +103,12 @@ fn listed() -> impl Iterator<Item = &'static Entrant> {
 fn timestamps_of(entrant: &Entrant) -> Vec<&'static str> {
     Entrant::variants(entrant.name).filter_map(|entrant| entrant.variant).collect()
 }
+
+/// The fewest sessions of which two can conflict.
+const SESSIONS: usize = 2;
+
+/// A process may ask for each of them, and the checker tries them all.
+const MAX_SESSIONS: usize = 200;
 
 /// More processes than any run here is for; each may have a row of registers per other process.
 const MAX_N: usize = 4096;

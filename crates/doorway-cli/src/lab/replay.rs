@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use doorway_core::Size;
 use doorway_lab::trace::Trace;
 
 use super::steps::steps;
@@ -19,10 +20,9 @@ pub(crate) fn run(args: &Replay) -> Result<ExitCode, Failure> {
     let replayed = trace.replay().map_err(foreign)?;
     let mutant = trace.mutant.as_ref().map_or(String::new(), |name| format!(", mutant {name}"));
     let mut out = format!(
-        "{}{mutant}: n = {}, k = {}, {} registers, {} steps\n",
+        "{}{mutant}: {}, {} registers, {} steps\n",
         trace.algorithm,
-        trace.n,
-        trace.k,
+        Size { n: trace.n, k: trace.k, sessions: trace.sessions },
         trace.registers,
         trace.steps.len()
     );

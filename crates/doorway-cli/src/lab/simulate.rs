@@ -92,10 +92,8 @@ fn as_text(subject: &dyn Subject, args: &Simulate, outcome: &Outcome) -> String 
     let mutant = subject.mutant().map_or(String::new(), |name| format!(", mutant {name}"));
     let timestamps = subject.variant().map_or(String::new(), |kind| format!(", {kind} timestamps"));
     let mut text = format!(
-        "{}{timestamps}{mutant}: n = {}, k = {}, scheduler {}, seed {}\n  {} passages in {} steps\n\n",
+        "{}{timestamps}{mutant}: {size}, scheduler {}, seed {}\n  {} passages in {} steps\n\n",
         subject.name(),
-        size.n,
-        size.k,
         args.scheduler,
         args.seed,
         grouped(outcome.meter.cc.passages),

@@ -38,6 +38,7 @@ impl Algorithm for KBakery {
             Property::BoundedExit,
         ],
         refuted: &[(Property::Fife, Setting::slots(4, 2).passages(1))],
+        invariants: &[],
         registers: RegisterKind::Atomic,
         crashes: |size| size.k - 1,
         bound: None,

@@ -113,6 +113,7 @@ impl Algorithm for Queue {
             Property::BoundedRegisters,
         ],
         refuted: &[],
+        invariants: &[],
         registers: RegisterKind::Atomic,
         crashes: |size| size.k - 1,
         // The largest digit.

@@ -64,6 +64,7 @@ impl<C: Timestamps> Algorithm for TimestampBakery<C> {
             Property::BoundedRegisters,
         ],
         refuted: &[],
+        invariants: &[],
         registers: RegisterKind::Atomic,
         crashes: |size| size.k - 1,
         // The flags count as well.

@@ -33,6 +33,7 @@ impl Algorithm for Bakery {
             Property::BoundedExit,
         ],
         refuted: &[],
+        invariants: &[],
         registers: RegisterKind::Safe,
         crashes: |_| 0,
         bound: None,

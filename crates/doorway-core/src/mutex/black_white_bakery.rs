@@ -26,7 +26,7 @@ pub enum Color {
 
 impl Color {
     #[inline(always)]
-    fn opposite(self) -> Self {
+    pub(crate) fn opposite(self) -> Self {
         match self {
             Self::Black => Self::White,
             Self::White => Self::Black,
@@ -97,6 +97,7 @@ impl Algorithm for BlackWhiteBakery {
             Property::BoundedRegisters,
         ],
         refuted: &[],
+        invariants: &[],
         registers: RegisterKind::Atomic,
         crashes: |_| 0,
         bound: Some(|size| size.n as u64),

@@ -33,6 +33,7 @@ impl Algorithm for BurnsLamport {
             Property::BoundedRegisters,
         ],
         refuted: &[(Property::StarvationFreedom, Setting::slots(2, 1))],
+        invariants: &[],
         registers: RegisterKind::Safe,
         crashes: |_| 0,
         bound: Some(|_| 1),

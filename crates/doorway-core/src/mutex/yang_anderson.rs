@@ -79,6 +79,7 @@ impl Algorithm for YangAnderson {
             Property::BoundedRegisters,
         ],
         refuted: &[(Property::Fcfs, Setting::slots(2, 1))],
+        invariants: &[],
         registers: RegisterKind::Atomic,
         crashes: |_| 0,
         bound: Some(|size| size.n as u64),

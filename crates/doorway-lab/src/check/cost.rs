@@ -16,7 +16,7 @@ use super::{
     Progress,
     counterexample::{along, repeats_for_ever, turn},
     dearest::{Dearest, dearest},
-    expand::{Charge, Rules, Step},
+    expand::{Charge, Ghost, Rules, Step},
     explore::End,
     graph::{Edge, Graph},
     has_tickets,
@@ -128,7 +128,7 @@ pub fn most(subject: &dyn Subject, limits: &Limits, progress: &Progress) -> Resu
         kind: RegisterKind::Atomic,
         relabel,
         gap: (subject.claims().gap)(size),
-        order: false,
+        ghost: Ghost::Nothing,
         bound: None,
         charge: None,
     };

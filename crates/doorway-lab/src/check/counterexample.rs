@@ -185,7 +185,7 @@ fn concretise_with<const W: usize>(
                 Property::FifoEnabling => true,
                 _ => last_violated.contains(&property),
             };
-            trace.shows = safety_words(property, searched.rules.k, last.p, last.overtaken);
+            trace.shows = safety_words(subject, property, last.p, last.overtaken);
             shown.then_some(trace)
         }
         Some((lasso, stem)) => {
@@ -334,11 +334,13 @@ fn true_ticket(labels: &[u32], tickets: &[Ticket], position: Position, gap: u32,
     }
 }
 
-fn safety_words(property: Property, k: usize, p: usize, overtaken: u32) -> String {
+fn safety_words(subject: &dyn Subject, property: Property, p: usize, overtaken: u32) -> String {
+    let k = subject.size().k;
     let others: Vec<String> = (0..32).filter(|q| overtaken >> q & 1 == 1).map(|q| q.to_string()).collect();
     let others = others.join(", ");
     match property {
         Property::MutualExclusion => "two processes are in the critical section".into(),
+        Property::SessionExclusion => "two processes of different sessions are in the critical section".into(),
         Property::KExclusion => format!("{} processes are in the critical section, k is {k}", k + 1),
         Property::BoundedRegisters => "a register holds more than the bound".into(),
         Property::Fcfs | Property::KFcfs => {
@@ -348,6 +350,10 @@ fn safety_words(property: Property, k: usize, p: usize, overtaken: u32) -> Strin
             "process {p} has entered before process {others}, who was through the doorway when {p} began \
              and is not enabled"
         ),
+        Property::Invariant(name) => {
+            let declared = subject.claims().invariants.iter().find(|invariant| invariant.name == name);
+            declared.map_or(String::new(), |invariant| format!("this breaks: {}", invariant.says))
+        }
         _ => String::new(),
     }
 }
@@ -361,6 +367,13 @@ fn progress_words(property: Property, victim: usize, crashed: &[usize]) -> Strin
         Property::StarvationFreedom => format!("process {victim} waits for ever{crashed}"),
         Property::DeadlockFreedom => format!("nobody enters any more{crashed}"),
         Property::BoundedExit => format!("process {victim} never finishes its exit section"),
+        Property::ConcurrentEntry => {
+            format!("process {victim} keeps waiting, although nobody with another session is active")
+        }
+        Property::StrongConcurrentEntry => format!(
+            "process {victim} keeps waiting, although it was through its doorway before everybody active with another \
+             session began"
+        ),
         _ => String::new(),
     }
 }

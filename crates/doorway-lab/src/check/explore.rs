@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{
-    expand::{Expander, Interrupt, Rules, Sink, Step, event},
+    expand::{Expander, Interrupt, Rules, Sink, Step},
     pack::{Key, Plan, hash},
     space::Space,
     store::{Apart, Level, Store, Table},
@@ -49,7 +49,7 @@ pub(crate) struct Found<const W: usize> {
     pub(crate) from: Key<W>,
     /// The key after the step.
     pub(crate) to: Key<W>,
-    pub(crate) events: u8,
+    pub(crate) events: u16,
 }
 
 /// Why a search ended.
@@ -75,7 +75,7 @@ pub(crate) struct Task<'a, 's, const W: usize> {
     pub(crate) plan: &'a Plan,
     pub(crate) rules: Rules,
     /// Which events are violations.
-    pub(crate) watch: u8,
+    pub(crate) watch: u16,
     /// Whether an overtaking is a violation, where that depends on the state.
     pub(crate) overtaking: Option<&'a (dyn Fn(&Step<W>) -> bool + Sync)>,
     pub(crate) max_states: u64,
@@ -296,9 +296,8 @@ impl<const W: usize> Sink<W> for Collect<'_, '_, '_, W> {
 }
 
 fn is_violation<const W: usize>(task: &Task<'_, '_, W>, step: &Step<W>) -> bool {
-    step.events & task.watch & !event::OVERTAKES != 0
-        || match task.overtaking {
-            Some(judge) => step.overtaken != 0 && judge(step),
-            None => step.events & task.watch & event::OVERTAKES != 0,
-        }
+    match task.overtaking {
+        Some(judge) => step.overtaken != 0 && judge(step),
+        None => step.events & task.watch != 0,
+    }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Graph {
     remote: Vec<bool>,
     /// Four bits per process.
     regions: Vec<u64>,
+    /// For every state, the processes that nobody active keeps out (see [`Expander::unopposed`]).
+    unopposed: Vec<u16>,
     pub(crate) n: usize,
     /// Every run in it is a true one. Where a new ticket has fallen inside a gap of unknown width, it may not be.
     pub(crate) exact: bool,
@@ -47,6 +49,7 @@ struct Part {
     edges: Vec<u32>,
     remote: Vec<bool>,
     regions: Vec<u64>,
+    unopposed: Vec<u16>,
     guesses: bool,
 }
 
@@ -82,6 +85,7 @@ impl Graph {
                 part.counts.push((part.edges.len() - before) as u32);
                 let regions = (0..n).fold(0, |set, p| set | (expander.region(key, p) as u64) << (4 * p));
                 part.regions.push(regions);
+                part.unopposed.push(expander.unopposed(key));
             }
             Ok(part)
         };
@@ -95,7 +99,8 @@ impl Graph {
         });
         let exact = parts.iter().all(|part| !part.guesses);
         let offsets = Vec::with_capacity(total + 1);
-        let mut graph = Self { offsets, edges: Vec::new(), remote: Vec::new(), regions: Vec::new(), n, exact };
+        let (edges, remote, regions, unopposed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut graph = Self { offsets, edges, remote, regions, unopposed, n, exact };
         graph.offsets.push(0);
         for part in parts {
             let mut end = graph.edges.len() as u64;
@@ -106,6 +111,7 @@ impl Graph {
             graph.edges.extend(part.edges);
             graph.remote.extend(part.remote);
             graph.regions.extend(part.regions);
+            graph.unopposed.extend(part.unopposed);
         }
         Some(graph)
     }
@@ -122,6 +128,11 @@ impl Graph {
             3 => Region::Critical,
             _ => Region::Exit,
         }
+    }
+
+    /// Whether nobody active keeps `p` out, who is in its entry section.
+    pub(crate) fn is_unopposed(&self, state: u32, p: usize) -> bool {
+        self.unopposed[state as usize] >> p & 1 == 1
     }
 
     /// The steps from a state: who, and where to.

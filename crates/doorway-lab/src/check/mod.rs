@@ -4,8 +4,9 @@
 //!   shortest.
 //! - *Progress* (deadlock, starvation, bounded exit) and enabledness are decided on the graph of all states, under weak
 //!   fairness, with up to as many crashes as asked for.
-//! - *Order* (FCFS, k-FCFS, FIFE) is decided by a second search that remembers who was before whom; FIFO enabling and the
-//!   avoidance of k-deadlock, which only ask who is enabled where, on the graph.
+//! - *Order* (FCFS, k-FCFS, FIFE, strong concurrent entry) is decided by a second search that remembers who was before
+//!   whom; FIFO enabling and the avoidance of k-deadlock, which only ask who is enabled where, on the graph.
+//! - *Invariants* that an algorithm declares are decided by a second search that remembers what they are about.
 //! - *Equivalence* of two systems is decided by a search of its own over their product.
 //!
 //! Nothing is reported wider than what was explored: see [`Verdict::scope`].
@@ -22,6 +23,7 @@ mod overtaking;
 mod pack;
 mod progress;
 mod relabel;
+mod remembering;
 mod search;
 mod space;
 mod store;
@@ -45,18 +47,16 @@ pub use self::{
 };
 use self::{
     counterexample::{concretise, ending_in, going_round},
-    expand::{Rules, event},
+    expand::{Ghost, Rules, event},
     explore::End,
     graph::Graph,
-    search::{Judge, Search, Searched, Then},
+    pack::bits_for,
+    remembering::ghost,
+    search::{Search, Searched, Then},
     space::Space,
     store::Numbers,
 };
-use crate::{
-    fault::Fault,
-    subject::{Region, Subject},
-    trace::Trace,
-};
+use crate::{fault::Fault, subject::Subject, trace::Trace};
 
 /// What to check, and how far.
 #[derive(Clone, Debug)]
@@ -113,6 +113,9 @@ pub struct Report {
     pub shared_values: usize,
     /// The largest number in a register, unless tickets were relabelled.
     pub max_register: Option<u64>,
+    /// The bits that tell the values apart which the registers took, one register after the other, unless tickets were
+    /// relabelled.
+    pub bits: Option<u64>,
     /// What was decided.
     pub verdicts: Vec<Verdict>,
 }
@@ -131,7 +134,7 @@ pub fn check(subject: &dyn Subject, options: &Options, progress: &Progress) -> R
         kind: options.registers,
         relabel,
         gap: (subject.claims().gap)(size),
-        order: false,
+        ghost: Ghost::Nothing,
         bound: subject.claims().bound.map(|bound| bound(size)),
         charge: None,
     };
@@ -166,22 +169,30 @@ fn has_tickets(subject: &dyn Subject) -> bool {
 }
 
 /// The event that violates a property of safety; 0 for the others.
-fn safety_event(property: Property) -> u8 {
+fn safety_event(property: Property) -> u16 {
     match property {
-        Property::MutualExclusion | Property::KExclusion => event::CROWDED,
+        Property::MutualExclusion => event::MEETS,
+        Property::KExclusion => event::CROWDED,
+        Property::SessionExclusion => event::MIXED,
         Property::BoundedRegisters => event::EXCEEDS,
         _ => 0,
     }
-}
-
-fn is_order(property: Property) -> bool {
-    matches!(property, Property::Fcfs | Property::KFcfs | Property::Fife)
 }
 
 /// The graph of a search, with the numbers of its states.
 struct Numbered {
     graph: Graph,
     numbers: Numbers,
+}
+
+impl Numbered {
+    /// `None` if there are too many states.
+    fn of<const W: usize>(searched: &Searched<'_, '_, W>, workers: usize) -> Option<Self> {
+        let numbers = searched.store.numbers();
+        let (space, store) = (searched.space, &searched.store);
+        let graph = Graph::build(space, searched.plan, searched.rules, store, &numbers, workers)?;
+        Some(Self { graph, numbers })
+    }
 }
 
 /// Draws the conclusions from the first search, and makes the second one for properties of order.
@@ -201,15 +212,11 @@ impl Then for Conclude<'_, '_> {
         }
         let search_time = self.started.elapsed();
         let complete = matches!(searched.end, End::Exhausted);
-        let needs_graph =
-            |property: &Property| !is_order(*property) && safety_event(*property) == 0 || *property == Property::Fife;
+        let needs_graph = |&property: &Property| {
+            property == Property::Fife || safety_event(property) == 0 && ghost(property, self.subject).is_none()
+        };
         let graph = (complete && self.options.properties.iter().any(needs_graph))
-            .then(|| {
-                let numbers = searched.store.numbers();
-                let (space, store) = (searched.space, &searched.store);
-                Graph::build(space, searched.plan, searched.rules, store, &numbers, self.search.workers)
-                    .map(|graph| Numbered { graph, numbers })
-            })
+            .then(|| Numbered::of(searched, self.search.workers))
             .flatten();
         let mut verdicts = Vec::new();
         for &property in &self.options.properties {
@@ -219,7 +226,9 @@ impl Then for Conclude<'_, '_> {
                     self.violated(property, concretise(searched, self.subject, &trail, property, None))
                 }
                 (End::Exhausted, _) if safety_event(property) != 0 => self.holds(property),
-                (End::Exhausted, graph) if is_order(property) => self.order(searched, graph.as_ref(), property)?,
+                (End::Exhausted, graph) if ghost(property, self.subject).is_some() => {
+                    self.remembering(searched, graph.as_ref(), property)?
+                }
                 (End::Exhausted, Some(graph)) => match property {
                     Property::FifoEnabling => self.fifo_enabling(searched, graph),
                     Property::KDeadlockAvoidance => self.k_deadlock_avoidance(searched, graph),
@@ -248,6 +257,8 @@ impl Then for Conclude<'_, '_> {
             relabelled: searched.rules.relabel,
             shared_values: searched.shared_values(self.search.workers),
             max_register: if searched.rules.relabel { None } else { numbers.max() },
+            bits: (!searched.rules.relabel)
+                .then(|| space.registers.iter().map(|values| u64::from(bits_for(values.len()))).sum()),
             verdicts,
         })
     }
@@ -257,7 +268,7 @@ impl Conclude<'_, '_> {
     /// How far a verdict reaches, in words.
     fn reach(&self) -> String {
         let size = self.subject.size();
-        let mut words = format!("n = {}, k = {}", size.n, size.k);
+        let mut words = size.to_string();
         match self.options.passages {
             None => words.push_str(", any number of passages"),
             Some(1) => words.push_str(", 1 passage per process"),
@@ -336,72 +347,5 @@ impl Conclude<'_, '_> {
                 self.violated(property, trace)
             }
         }
-    }
-
-    /// The second search, in which it is remembered who was before whom.
-    fn order<const W: usize>(
-        &self,
-        searched: &Searched<'_, '_, W>,
-        graph: Option<&Numbered>,
-        property: Property,
-    ) -> Result<Verdict, Fault> {
-        let rules = Rules { order: true, ..searched.rules };
-        let search = Search { rules, watch: event::OVERTAKES, ..self.search };
-        let mut decide = Order { conclude: self, property, kept: None };
-        if property != Property::Fife {
-            return search.run(&mut decide);
-        }
-        let Some(numbered @ Numbered { graph, numbers }) = graph else {
-            return Ok(self.undecided(property, "too many states for a graph of them"));
-        };
-        let stuck = enabling::not_enabled(graph, Region::Critical);
-        let judge: Judge<'_> = &|fields, overtaken| {
-            let key = searched.plan.pack::<W>(fields);
-            let state = searched.store.number(numbers, &key);
-            state.is_some_and(|state| stuck[state as usize] & overtaken != 0)
-        };
-        let kept = |fields: &[u32], overtaken: u32| {
-            let state = searched.store.number(numbers, &searched.plan.pack::<W>(fields));
-            state
-                .is_some_and(|state| self.anybody_is_kept(searched, numbered, state, stuck[state as usize] & overtaken))
-        };
-        decide.kept = Some(&kept);
-        Search { judge: Some(judge), ..search }.run(&mut decide)
-    }
-}
-
-/// Decides a property of order from the second search.
-struct Order<'c, 'a, 's> {
-    conclude: &'c Conclude<'a, 's>,
-    property: Property,
-    /// For `fife`: whether one of those overtaken in a state is truly not enabled there.
-    kept: Option<Kept<'c>>,
-}
-
-/// Judges the numbers of a state and those overtaken in it.
-type Kept<'c> = &'c dyn Fn(&[u32], u32) -> bool;
-
-impl Then for Order<'_, '_, '_> {
-    type Out = Result<Verdict, Fault>;
-
-    fn then<const W: usize>(&mut self, searched: &Searched<'_, '_, W>) -> Self::Out {
-        let (conclude, property) = (self.conclude, self.property);
-        Ok(match &searched.end {
-            End::Fault(fault) => return Err(fault.clone()),
-            End::Exhausted => conclude.holds(property),
-            End::Violation(found) => {
-                let trail = ending_in(searched, found);
-                let overtaken = trail.last().map_or(0, |(_, step)| step.overtaken);
-                if self.kept.is_some_and(|kept| !kept(&searched.plan.unpack(&found.to), overtaken)) {
-                    return Ok(conclude.undecided(property, overtaking::GUESSED));
-                }
-                conclude.violated(property, concretise(searched, conclude.subject, &trail, property, None))
-            }
-            End::Cancelled => conclude.undecided(property, "the search was interrupted"),
-            _ => conclude.undecided(
-                property,
-                &format!("the search for order stopped at {} states: raise --max-states", searched.store.states()),
-            ),
-        })
     }
 }

@@ -40,8 +40,8 @@ pub(crate) struct Widths {
     pub(crate) locals: Vec<u32>,
     /// Bits for the passages that a process has left; 0 if they are not counted.
     pub(crate) passages: u32,
-    /// Whether, for every process, those who were before it are remembered.
-    pub(crate) order: bool,
+    /// Bits for what else is remembered of a process; 0 if nothing is.
+    pub(crate) ghost: u32,
     /// Whether, for every register, it is remembered if one process has a valid copy.
     pub(crate) copies: bool,
 }
@@ -77,7 +77,7 @@ pub(crate) struct Plan {
     pub(crate) registers: Vec<Field>,
     pub(crate) locals: Vec<Field>,
     pub(crate) passages: Vec<Field>,
-    pub(crate) order: Vec<Field>,
+    pub(crate) ghosts: Vec<Field>,
     pub(crate) copies: Vec<Field>,
     pub(crate) words: usize,
     /// The bits of the registers, to tell shared values apart.
@@ -92,14 +92,14 @@ impl Plan {
         let registers: Vec<Field> = widths.registers.iter().map(|&bits| place(bits)).collect();
         let locals = widths.locals.iter().map(|&bits| place(bits)).collect();
         let passages = (0..n).map(|_| place(widths.passages)).collect();
-        let order = (0..n).map(|_| place(if widths.order { n as u32 } else { 0 })).collect();
+        let ghosts = (0..n).map(|_| place(widths.ghost)).collect();
         let copies = registers.iter().map(|_| room.place(u32::from(widths.copies))).collect();
         let words = room.used.len();
         let mut shared = vec![0; words];
         for field in &registers {
             shared[field.word as usize] |= field.mask << field.shift;
         }
-        Self { registers, locals, passages, order, copies, words, shared }
+        Self { registers, locals, passages, ghosts, copies, words, shared }
     }
 
     pub(crate) fn empty<const W: usize>() -> Key<W> {
@@ -109,7 +109,7 @@ impl Plan {
     }
 
     fn fields(&self) -> impl Iterator<Item = Field> + '_ {
-        self.registers.iter().chain(&self.locals).chain(&self.passages).chain(&self.order).chain(&self.copies).copied()
+        self.registers.iter().chain(&self.locals).chain(&self.passages).chain(&self.ghosts).chain(&self.copies).copied()
     }
 
     /// All numbers of a state, in the order of the plan.
@@ -124,7 +124,7 @@ impl Plan {
         packed
     }
 
-    /// The state with these numbers. A plan without order takes those of one with order too.
+    /// The state with these numbers. A plan without ghosts takes those of one with ghosts too.
     pub(crate) fn pack<const W: usize>(&self, numbers: &[u32]) -> Key<W> {
         let mut key = Self::empty();
         for (field, &number) in self.fields().zip(numbers) {
@@ -208,7 +208,7 @@ mod tests {
             "there was no room for one more each"
         );
         let roomy =
-            Widths { registers: vec![1, 3], locals: vec![4, 4], passages: 0, order: false, copies: false }.roomy();
+            Widths { registers: vec![1, 3], locals: vec![4, 4], passages: 0, ghost: 0, copies: false }.roomy();
         assert_eq!(Plan::new(&roomy).words, 1);
         assert!(roomy.locals.iter().all(|&bits| bits > 15), "{roomy:?}");
         assert_eq!(roomy.registers[0], 1, "a bit is a bit");
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn numbers_of_zero_bits_take_no_room() {
-        let widths = Widths { registers: vec![63], locals: vec![0], passages: 0, order: false, copies: false };
+        let widths = Widths { registers: vec![63], locals: vec![0], passages: 0, ghost: 0, copies: false };
         let plan = Plan::new(&widths);
         assert_eq!(plan.words, 1);
         let mut key: Key<1> = Plan::empty();

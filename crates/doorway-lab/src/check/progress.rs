@@ -37,6 +37,8 @@ enum What {
     NobodyEnters(usize),
     /// The process stays in its exit section.
     Lingers(usize),
+    /// The process stays in its entry section, although nobody active keeps it out.
+    Unopposed(usize),
     /// The process is never in the region, and does not give up.
     Avoids(usize, Region),
     /// Nobody makes progress. Between states that are all alike in this, any step will do.
@@ -58,6 +60,7 @@ impl Steps {
         match self.kind {
             What::Starves(p) | What::NobodyEnters(p) => graph.region(state, p).is_entry(),
             What::Lingers(p) => graph.region(state, p) == Region::Exit,
+            What::Unopposed(p) => graph.is_unopposed(state, p),
             What::Avoids(p, region) => graph.region(state, p) != region,
             What::StandsStill => true,
         }
@@ -75,7 +78,7 @@ impl Steps {
             What::Avoids(q, _) => {
                 p != q || !graph.region(from, p).is_entry() || matches!(graph.region(to, p).letter(), 'T' | 'C')
             }
-            What::Starves(_) | What::Lingers(_) | What::StandsStill => true,
+            What::Starves(_) | What::Lingers(_) | What::Unopposed(_) | What::StandsStill => true,
         }
     }
 
@@ -83,7 +86,7 @@ impl Steps {
     pub(crate) fn forbid(self, event: &Event) -> bool {
         let enters = event.to == Region::Critical && event.from != Region::Critical;
         match self.kind {
-            What::Starves(p) => enters && event.process == p,
+            What::Starves(p) | What::Unopposed(p) => enters && event.process == p,
             What::NobodyEnters(_) => enters,
             What::Lingers(p) => event.process == p && event.to != Region::Exit,
             What::Avoids(p, region) => event.process == p && event.to == region,
@@ -112,14 +115,14 @@ pub(crate) fn violation(
             |members, component, id| {
                 let (movers, resting) = inhabitants(graph, steps, members, component, id);
                 let fair = match steps.kind {
-                    // Who lingers in its exit section does so whatever the others do.
-                    What::Lingers(p) => movers >> p & 1 == 1,
+                    // A bounded number of its own steps: whatever the others do.
+                    What::Lingers(p) | What::Unopposed(p) => movers >> p & 1 == 1,
                     _ => (movers | resting | steps.crashed) + 1 == 1 << graph.n,
                 };
                 let begins = members.iter().map(|&s| depth(s)).min().unwrap_or(0);
                 if fair && best.as_ref().is_none_or(|(depth, _)| begins < *depth) {
                     let movers = match steps.kind {
-                        What::Lingers(p) => 1 << p,
+                        What::Lingers(p) | What::Unopposed(p) => 1 << p,
                         _ => movers,
                     };
                     let members = members.to_vec();
@@ -131,6 +134,9 @@ pub(crate) fn violation(
     match property {
         Property::BoundedExit => {
             (0..graph.n).for_each(|p| consider(Steps { kind: What::Lingers(p), crashed: 0 }, p));
+        }
+        Property::ConcurrentEntry | Property::StrongConcurrentEntry => {
+            (0..graph.n).for_each(|p| consider(Steps { kind: What::Unopposed(p), crashed: 0 }, p));
         }
         Property::DeadlockFreedom => {
             live(graph.n, crashes).for_each(|(p, crashed)| {

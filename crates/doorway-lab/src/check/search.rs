@@ -39,7 +39,7 @@ pub(crate) struct Search<'a, 's> {
     pub(crate) rules: Rules,
     /// Passages per process, if they are bounded.
     pub(crate) passages: u32,
-    pub(crate) watch: u8,
+    pub(crate) watch: u16,
     pub(crate) judge: Option<Judge<'a>>,
     pub(crate) max_states: u64,
     pub(crate) workers: usize,
@@ -89,7 +89,7 @@ impl Search<'_, '_> {
             registers: space.registers.iter().map(|values| bits_for(values.len().max(2))).collect(),
             locals: (0..space.subject.size().n).map(|p| bits_for(space.count(p).max(8))).collect(),
             passages: if self.rules.bounded { bits_for(self.passages as usize + 1) } else { 0 },
-            order: self.rules.order,
+            ghost: self.rules.ghost.bits(space.subject.size().n),
             copies: matches!(self.rules.charge, Some(Charge::Caches(_))),
         }
     }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use doorway_core::{
-    Home, RegisterKind, Relabel, Ticket,
+    Home, RegisterKind, Relabel, Session, Ticket,
     layout::{Cell as RegisterCell, Erased},
 };
 use rustc_hash::FxHashMap;
@@ -109,12 +109,16 @@ pub(crate) struct KnownMove {
     pub(crate) register: Option<u16>,
     pub(crate) effect: Effect,
     pub(crate) choice: Choice,
+    /// The paper's line.
+    pub(crate) line: u32,
 }
 
 /// One local state of one process.
 pub(crate) struct Known {
     identity: Identity,
     pub(crate) region: Region,
+    /// What it has asked for.
+    pub(crate) session: Session,
     pub(crate) moves: Arc<[KnownMove]>,
     pub(crate) labels: Labels,
     /// The register that it is in the middle of writing.
@@ -189,10 +193,11 @@ impl<'s> Space<'s> {
                 Kind::Write | Kind::Update => Effect::Change,
                 Kind::Choose(_) => Effect::Choose,
             };
-            moves.push(KnownMove { register, effect, choice: step.choice });
+            moves.push(KnownMove { register, effect, choice: step.choice, line: step.access.line });
         }
         let labels = Labels::of(|f| local.tickets(f))?;
-        let known = Known { region: local.region(), moves: moves.into(), labels, writing: None, identity };
+        let (region, session) = (local.region(), local.session);
+        let known = Known { region, session, moves: moves.into(), labels, writing: None, identity };
         Ok(self.add(p, known))
     }
 
@@ -218,9 +223,13 @@ impl<'s> Space<'s> {
             (Region::Critical, _) | (_, Choice::Abandon) => Region::Exit,
             (region, _) => region,
         };
+        let session = match begun.choice {
+            Choice::Request(request) => self.subject.session(request),
+            _ => base.session,
+        };
         let end = KnownMove { effect: Effect::End, ..begun };
         let labels = base.labels;
-        let known = Known { identity, region, moves: Arc::new([end]), labels, writing: begun.register };
+        let known = Known { identity, region, session, moves: Arc::new([end]), labels, writing: begun.register };
         self.add(p, known)
     }
 

@@ -6,7 +6,7 @@ use doorway_core::{RegisterKind, Size, Ticket};
 
 use super::{
     Progress,
-    expand::Rules,
+    expand::{Ghost, Rules},
     explore::End,
     search::{Search, Searched, Then},
     space::{Space, Whole},
@@ -80,7 +80,7 @@ fn shapes(n: usize, passages: Option<u32>, kind: RegisterKind) -> HashSet<Shape>
         kind,
         relabel: passages.is_none(),
         gap: GAP as u32,
-        order: false,
+        ghost: Ghost::Nothing,
         bound: None,
         charge: None,
     };

@@ -214,4 +214,8 @@ impl Scheduler for Watched<'_> {
         }
         self.scheduler.next(view)
     }
+
+    fn asks(&self) -> Option<(u32, usize)> {
+        self.scheduler.asks()
+    }
 }

@@ -8,6 +8,7 @@ use super::{Replayed, Run, Trace, TraceError, Turn};
 use crate::{
     check::repeats_for_ever,
     machine::Event,
+    monitor::Standing,
     subject::{Choice, Region},
 };
 
@@ -15,12 +16,19 @@ impl Trace {
     /// Checks what the trace claims against its own replay. `run` stands at the end of `turns`.
     pub(super) fn confirm(&self, run: &mut Run<'_>, turns: &[Turn], replayed: &mut Replayed) -> Result<(), TraceError> {
         let Some(name) = &self.property else { return Ok(()) };
-        let property: Property =
-            name.parse().map_err(|()| TraceError::Unknown(format!("the property {name:?}"), "lab list"))?;
+        let claims = self.subject()?.claims();
+        let property =
+            claims.property(name).ok_or_else(|| TraceError::Unknown(format!("the property {name:?}"), "lab list"))?;
         let shown = match (property, self.loop_from) {
             _ if self.crashed.iter().any(|&p| p >= self.n) => false,
             (Property::DeadlockFreedom | Property::StarvationFreedom | Property::BoundedExit, Some(from)) => {
                 self.goes_round(turns, &replayed.events, from, property)
+            }
+            (Property::ConcurrentEntry, Some(from)) => {
+                self.keeps_waiting(turns, &replayed.events, from, Standing::is_unopposed)
+            }
+            (Property::StrongConcurrentEntry, Some(from)) => {
+                self.keeps_waiting(turns, &replayed.events, from, Standing::leads)
             }
             // That somebody is not enabled is a statement about every way to go on. One run can show it if that one goes
             // round alone; else it can only show the overtaking.
@@ -96,6 +104,32 @@ impl Trace {
             && round.iter().all(still)
             && regions.iter().any(is_under_way)
             && self.repeats(turns, from, |event| !still(event))
+    }
+
+    /// Whether the steps from `from` on can be taken again, somebody moves in them and does not enter, and all the while it
+    /// is `free` to.
+    fn keeps_waiting(
+        &self,
+        turns: &[Turn],
+        events: &[Event],
+        from: usize,
+        free: fn(&Standing, usize) -> bool,
+    ) -> bool {
+        let Some((stem, round)) = events.split_at_checked(from) else { return false };
+        (0..self.n).any(|p| {
+            let mut standing = Standing::new(self.n);
+            for event in stem {
+                standing.observe(event);
+            }
+            let is_free = free(&standing, p)
+                && round.iter().all(|event| {
+                    standing.observe(event);
+                    free(&standing, p)
+                });
+            is_free
+                && round.iter().any(|event| event.process == p)
+                && self.repeats(turns, from, |event| event.process == p && !event.to.is_entry())
+        })
     }
 
     /// Whether the turns from `from` on can be taken again and again, and nothing spoils it.

@@ -4,7 +4,7 @@ use doorway_core::{Property, RegisterKind};
 
 use super::{Run, Trace, TraceStep, Turn};
 use crate::{
-    schedule::{ScheduleError, Scheduler, Script, View},
+    schedule::{ScheduleError, Scheduler, Script, View, requested},
     simulate::SimulateError,
     subject::{Choice, Region, Subject},
 };
@@ -33,7 +33,8 @@ impl Trace {
                 trace.loop_from = Some(trace.steps.len());
             }
             let reads = script.reads();
-            let turn = Turn { process, choice: Choice::Go, garbage: reads.map(|(word, _)| word) };
+            let choice = requested(script.asks(), process, &run.machine, subject)?.unwrap_or(Choice::Go);
+            let turn = Turn { process, choice, garbage: reads.map(|(word, _)| word) };
             let (event, _) = run.take(turn).map_err(|fault| match reads {
                 Some((_, line)) => ScheduleError::NoOverlap { line, process }.into(),
                 None => SimulateError::Fault(fault),

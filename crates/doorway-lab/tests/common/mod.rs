@@ -89,6 +89,7 @@ impl Algorithm for Playground {
         primitives: &[Primitive::ReadWrite],
         properties: &[],
         refuted: &[],
+        invariants: &[],
         registers: RegisterKind::Atomic,
         crashes: |_| 0,
         bound: Some(|_| 8),

@@ -125,6 +125,7 @@ impl Algorithm for Kit {
         primitives: &[Primitive::Transaction],
         properties: &[],
         refuted: &[],
+        invariants: &[],
         registers: RegisterKind::Atomic,
         crashes: |_| 0,
         bound: None,

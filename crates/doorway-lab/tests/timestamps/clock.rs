@@ -44,6 +44,7 @@ impl<C: Timestamps> Algorithm for Clock<C> {
         primitives: &[Primitive::ReadWrite],
         properties: &[],
         refuted: &[],
+        invariants: &[],
         registers: RegisterKind::Atomic,
         crashes: |_| 0,
         bound: None,

@@ -1,8 +1,8 @@
 //! A worker's own flat copy of what has been learned. Whatever is not in it is asked of the shared space, once.
 
-use doorway_core::Home;
+use doorway_core::{Home, Session};
 
-use super::{Expander, Interrupt, event};
+use super::{Expander, Interrupt, event, ghost::Ghost};
 use crate::{
     check::{pack::Field, relabel::Labels, space::Effect},
     subject::{Choice, Region},
@@ -13,6 +13,7 @@ pub(super) struct HotMove {
     pub(super) register: u16,
     pub(super) effect: Effect,
     pub(super) abandons: bool,
+    pub(super) line: u32,
     /// The register lives with another process, or with nobody.
     pub(super) remote: bool,
     pub(super) field: Field,
@@ -25,6 +26,7 @@ pub(super) struct HotLocal {
     pub(super) first: u32,
     pub(super) count: u8,
     pub(super) region: Region,
+    pub(super) session: Session,
     /// The register that it is in the middle of writing, or [`NO_REGISTER`].
     pub(super) writing: u16,
 }
@@ -36,8 +38,9 @@ pub(super) struct HotCell(u64);
 impl HotCell {
     const MISSING: Self = Self(u64::MAX);
 
-    pub(super) fn new(next: u32, value: u32, events: u8) -> Self {
-        debug_assert!(value < 1 << 24);
+    /// Only events that the process and the register show are kept: those of the low byte.
+    pub(super) fn new(next: u32, value: u32, events: u16) -> Self {
+        debug_assert!(value < 1 << 24 && events < 1 << 8);
         Self(u64::from(next) | u64::from(value) << 32 | u64::from(events) << 56)
     }
     #[inline(always)]
@@ -49,8 +52,8 @@ impl HotCell {
         (self.0 >> 32) as u32 & 0xff_ffff
     }
     #[inline(always)]
-    pub(super) fn events(self) -> u8 {
-        (self.0 >> 56) as u8
+    pub(super) fn events(self) -> u16 {
+        (self.0 >> 56) as u16
     }
 }
 
@@ -87,6 +90,7 @@ impl<const W: usize> Expander<'_, '_, W> {
                     register,
                     effect: step.effect,
                     abandons: step.choice == Choice::Abandon,
+                    line: step.line,
                     remote: step.register.is_some_and(|r| space.home(r) != Home::Process(p)),
                     field: step.register.map_or(Field::default(), |r| self.plan.registers[r as usize]),
                     row: 0,
@@ -95,7 +99,7 @@ impl<const W: usize> Expander<'_, '_, W> {
             }
             let count = u8::try_from(known.moves.len()).expect("a process has few choices at a time");
             let writing = known.writing.unwrap_or(NO_REGISTER);
-            hot.locals.push(HotLocal { first, count, region: known.region, writing });
+            hot.locals.push(HotLocal { first, count, region: known.region, session: known.session, writing });
             hot.labels.push(known.labels);
         }
         hot.locals[local as usize]
@@ -148,6 +152,19 @@ impl<const W: usize> Expander<'_, '_, W> {
         }
         if exceeds {
             events |= event::EXCEEDS;
+        }
+        if self.rules.ghost != Ghost::Nothing && to.region == Region::Remainder {
+            events |= event::LEAVES;
+        }
+        if let Ghost::Changes(watched) = self.rules.ghost
+            && watched.register == step.register
+        {
+            if step.effect == Effect::Read && step.line == watched.line {
+                events |= event::LOOKS;
+            }
+            if outcome.value != value {
+                events |= event::CHANGES;
+            }
         }
         let cell = HotCell::new(outcome.next, outcome.value, events);
         let hot = &mut self.hot[p];

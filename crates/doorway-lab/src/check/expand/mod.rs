@@ -5,20 +5,25 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use doorway_core::RegisterKind;
+use doorway_core::{RegisterKind, Session};
 use rustc_hash::FxHashMap;
 
+mod ghost;
 mod hot;
 mod overlap;
 mod relabelled;
 
+pub(crate) use self::ghost::{Changes, Ghost};
 use self::hot::{HotMove, HotProcess, NO_REGISTER};
 use super::{
     pack::{Key, Plan},
     relabel::{Labels, Map, Position},
     space::{Effect, Space},
 };
-use crate::{fault::Fault, subject::Region};
+use crate::{
+    fault::Fault,
+    subject::{Region, conflict},
+};
 
 /// What the search is about.
 #[derive(Clone, Copy, Debug)]
@@ -30,8 +35,8 @@ pub(crate) struct Rules {
     pub(crate) relabel: bool,
     /// Gaps between tickets from here on are not told apart.
     pub(crate) gap: u32,
-    /// Whether it is remembered who was before whom.
-    pub(crate) order: bool,
+    /// What is remembered beside the states.
+    pub(crate) ghost: Ghost,
     /// The largest number that a register may hold.
     pub(crate) bound: Option<u64>,
     /// Whose remote references are noticed, in which model.
@@ -49,22 +54,38 @@ pub(crate) enum Charge {
 
 /// Things to notice about a step.
 pub(crate) mod event {
+    // In the low byte, those that the process and its register show.
     /// The process leaves its remainder.
-    pub(crate) const BEGINS: u8 = 1;
+    pub(crate) const BEGINS: u16 = 1;
     /// The process enters the critical section.
-    pub(crate) const ENTERS: u8 = 2;
+    pub(crate) const ENTERS: u16 = 1 << 1;
     /// The process gives up its place.
-    pub(crate) const ABANDONS: u8 = 4;
+    pub(crate) const ABANDONS: u16 = 1 << 2;
     /// A register holds more than it may.
-    pub(crate) const EXCEEDS: u8 = 8;
+    pub(crate) const EXCEEDS: u16 = 1 << 3;
+    /// The process is in its remainder again; noticed if something is remembered.
+    pub(crate) const LEAVES: u16 = 1 << 4;
+    /// The process reads the register that an invariant is about, where it says.
+    pub(crate) const LOOKS: u16 = 1 << 5;
+    /// The register that an invariant is about changes.
+    pub(crate) const CHANGES: u16 = 1 << 6;
+    // In the high byte, those that take a look at the others.
+    /// Two processes are in the critical section.
+    pub(crate) const MEETS: u16 = 1 << 8;
     /// More than k processes are in the critical section.
-    pub(crate) const CROWDED: u8 = 16;
+    pub(crate) const CROWDED: u16 = 1 << 9;
+    /// Two processes of different sessions are in the critical section.
+    pub(crate) const MIXED: u16 = 1 << 10;
+    /// The process overtakes one that was before it.
+    pub(crate) const OVERTAKES: u16 = 1 << 11;
     /// The process overtakes k others that were before it.
-    pub(crate) const OVERTAKES: u8 = 32;
+    pub(crate) const OVERTAKES_K: u16 = 1 << 12;
     /// A new ticket fell inside a wide gap: whether the step can be made with true tickets depends on how wide it is.
-    pub(crate) const GUESSES: u8 = 64;
+    pub(crate) const GUESSES: u16 = 1 << 13;
     /// The step is a remote reference.
-    pub(crate) const REMOTE: u8 = 128;
+    pub(crate) const REMOTE: u16 = 1 << 14;
+    /// An invariant is broken.
+    pub(crate) const BREAKS: u16 = 1 << 15;
 }
 
 /// One step from a state.
@@ -75,7 +96,7 @@ pub(crate) struct Step<const W: usize> {
     pub(crate) index: u32,
     /// What an overlapping read returned, if this was one.
     pub(crate) garbage: Option<Garbage>,
-    pub(crate) events: u8,
+    pub(crate) events: u16,
     /// Those that the process overtakes, as a set of bits.
     pub(crate) overtaken: u32,
     pub(crate) key: Key<W>,
@@ -169,6 +190,12 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
         self.local(p, local).region
     }
 
+    /// What process `p` has asked for.
+    pub(crate) fn session(&mut self, key: &Key<W>, p: usize) -> Session {
+        let local = self.plan.locals[p].get(key);
+        self.local(p, local).session
+    }
+
     /// Gives `sink` every step from `key`.
     #[inline(always)]
     pub(crate) fn expand(&mut self, key: &Key<W>, mut sink: impl Sink<W>) -> Result<(), Interrupt> {
@@ -211,7 +238,7 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
     }
 
     /// Whether the step is a remote reference; notes in `next` what it does to the copies.
-    fn charge(&self, charge: Charge, p: usize, step: HotMove, next: &mut Key<W>) -> u8 {
+    fn charge(&self, charge: Charge, p: usize, step: HotMove, next: &mut Key<W>) -> u16 {
         if step.register == NO_REGISTER {
             return 0;
         }
@@ -231,9 +258,9 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
         if remote { event::REMOTE } else { 0 }
     }
 
-    /// Counts passages, remembers who was before whom, notices violations.
+    /// Counts passages, remembers what is to be remembered, notices violations.
     fn finish(&mut self, mut step: Step<W>, sink: &mut impl Sink<W>) {
-        let notable = event::BEGINS | event::ENTERS | event::ABANDONS;
+        let notable = event::BEGINS | event::ENTERS | event::ABANDONS | event::LEAVES | event::LOOKS | event::CHANGES;
         if step.events & notable != 0 {
             self.note(&mut step);
         }
@@ -242,36 +269,24 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
 
     fn note(&mut self, step: &mut Step<W>) {
         let (p, n) = (step.p, self.plan.locals.len());
-        if step.events & event::BEGINS != 0 {
-            if self.rules.bounded {
-                let left = self.plan.passages[p].get(&step.key);
-                self.plan.passages[p].set(&mut step.key, left - 1);
-            }
-            if self.rules.order {
-                let before = (0..n)
-                    .filter(|&q| q != p && self.region(&step.key, q) == Region::Waiting)
-                    .fold(0, |set, q| set | 1 << q);
-                self.plan.order[p].set(&mut step.key, before);
-            }
+        if step.events & event::BEGINS != 0 && self.rules.bounded {
+            let left = self.plan.passages[p].get(&step.key);
+            self.plan.passages[p].set(&mut step.key, left - 1);
         }
         if step.events & event::ENTERS != 0 {
-            let inside = (0..n).filter(|&q| self.region(&step.key, q) == Region::Critical).count();
-            if inside > self.rules.k {
-                step.events |= event::CROWDED;
-            }
-            if self.rules.order {
-                step.overtaken = self.plan.order[p].get(&step.key);
-                if step.overtaken.count_ones() as usize >= self.rules.k {
-                    step.events |= event::OVERTAKES;
+            let session = self.session(&step.key, p);
+            let (mut inside, mut mixed) = (0, false);
+            for q in (0..n).filter(|&q| q != p) {
+                if self.region(&step.key, q) == Region::Critical {
+                    inside += 1;
+                    mixed |= conflict(session, self.session(&step.key, q));
                 }
             }
+            let found = [(inside > 0, event::MEETS), (inside + 1 > self.rules.k, event::CROWDED), (mixed, event::MIXED)];
+            step.events |= found.iter().filter(|(found, _)| *found).fold(0, |events, (_, event)| events | event);
         }
-        if self.rules.order && step.events & (event::ENTERS | event::ABANDONS) != 0 {
-            self.plan.order[p].set(&mut step.key, 0);
-            for q in 0..n {
-                let before = self.plan.order[q].get(&step.key);
-                self.plan.order[q].set(&mut step.key, before & !(1 << p));
-            }
+        if self.rules.ghost != Ghost::Nothing {
+            self.remember(step);
         }
     }
 

@@ -1,0 +1,138 @@
+//! What a second search remembers beside the states: who was before whom, or how often a register has changed.
+
+use super::{Expander, Step, event};
+use crate::{
+    check::pack::{Key, bits_for},
+    subject::{Region, conflict},
+};
+
+/// What is remembered of each process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ghost {
+    /// Nothing.
+    Nothing,
+    /// Those who keep it out, were through their doorway when it began, and have not entered since: until it enters itself.
+    Before,
+    /// The same of those who have asked for the same as it.
+    BeforeAlike,
+    /// As [`Before`](Self::Before), until its passage is over.
+    BeforeThroughout,
+    /// How often a register has changed since the process has read it in this passage.
+    Changes(Changes),
+}
+
+/// What an invariant says of a register.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Changes {
+    pub(crate) register: u16,
+    /// The line in which a process reads it.
+    pub(crate) line: u32,
+    /// How many changes there may be after that.
+    pub(crate) most: u32,
+}
+
+impl Ghost {
+    /// The bits that this takes, for each of `n` processes.
+    pub(crate) fn bits(self, n: usize) -> u32 {
+        match self {
+            Self::Nothing => 0,
+            Self::Before | Self::BeforeAlike | Self::BeforeThroughout => n as u32,
+            // Has not looked, or has seen so many changes since.
+            Self::Changes(changes) => bits_for(changes.most as usize + 2),
+        }
+    }
+}
+
+impl<const W: usize> Expander<'_, '_, W> {
+    /// Notes what a step means for what is remembered, and what of that it violates.
+    pub(super) fn remember(&mut self, step: &mut Step<W>) {
+        match self.rules.ghost {
+            Ghost::Nothing => {}
+            Ghost::Changes(changes) => self.count_changes(step, changes.most),
+            Ghost::Before | Ghost::BeforeAlike | Ghost::BeforeThroughout => self.keep_order(step),
+        }
+    }
+
+    fn keep_order(&mut self, step: &mut Step<W>) {
+        let (p, n, ghost) = (step.p, self.plan.locals.len(), self.rules.ghost);
+        if step.events & event::BEGINS != 0 {
+            let mine = self.session(&step.key, p);
+            let mut before = 0;
+            for q in (0..n).filter(|&q| q != p) {
+                let theirs = self.session(&step.key, q);
+                let counts = if ghost == Ghost::BeforeAlike { mine == theirs } else { conflict(mine, theirs) };
+                if counts && self.region(&step.key, q) == Region::Waiting {
+                    before |= 1 << q;
+                }
+            }
+            self.plan.ghosts[p].set(&mut step.key, before);
+        }
+        if step.events & event::ENTERS != 0 {
+            step.overtaken = self.plan.ghosts[p].get(&step.key);
+            let count = step.overtaken.count_ones() as usize;
+            if count >= 1 {
+                step.events |= event::OVERTAKES;
+            }
+            if count >= self.rules.k {
+                step.events |= event::OVERTAKES_K;
+            }
+        }
+        if step.events & (event::ENTERS | event::ABANDONS) != 0 {
+            for q in 0..n {
+                let before = self.plan.ghosts[q].get(&step.key);
+                self.plan.ghosts[q].set(&mut step.key, before & !(1 << p));
+            }
+        }
+        let over = match ghost {
+            Ghost::BeforeThroughout => event::LEAVES,
+            _ => event::ENTERS | event::ABANDONS,
+        };
+        if step.events & over != 0 {
+            self.plan.ghosts[p].set(&mut step.key, 0);
+        }
+    }
+
+    fn count_changes(&mut self, step: &mut Step<W>, most: u32) {
+        if step.events & event::CHANGES != 0 {
+            for ghost in &self.plan.ghosts {
+                let seen = ghost.get(&step.key);
+                if seen > most {
+                    step.events |= event::BREAKS;
+                } else if seen > 0 {
+                    ghost.set(&mut step.key, seen + 1);
+                }
+            }
+        }
+        if step.events & event::LOOKS != 0 {
+            self.plan.ghosts[step.p].set(&mut step.key, 1);
+        }
+        if step.events & event::LEAVES != 0 {
+            self.plan.ghosts[step.p].set(&mut step.key, 0);
+        }
+    }
+
+    /// The processes that nobody keeps out who is active; where it is remembered who was before whom throughout, those who
+    /// were through their doorway before everybody active who keeps them out began.
+    pub(crate) fn unopposed(&mut self, key: &Key<W>) -> u16 {
+        let n = self.plan.locals.len();
+        let ordered = self.rules.ghost == Ghost::BeforeThroughout;
+        let mut set = 0;
+        for p in 0..n {
+            let entry = match self.region(key, p) {
+                Region::Doorway => !ordered,
+                Region::Waiting => true,
+                _ => false,
+            };
+            let mine = self.session(key, p);
+            let free = entry
+                && (0..n).all(|q| {
+                    q == p
+                        || self.region(key, q) == Region::Remainder
+                        || !conflict(mine, self.session(key, q))
+                        || ordered && self.plan.ghosts[q].get(key) >> p & 1 == 1
+                });
+            set |= u16::from(free) << p;
+        }
+        set
+    }
+}
