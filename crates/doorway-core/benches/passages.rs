@@ -15,7 +15,7 @@ use std::{
 };
 
 use doorway_core::{
-    Algorithm, Exclusion, Problem, Size, Unfit, for_each_algorithm,
+    Algorithm, Exclusion, Problem, Request, Size, Unfit, for_each_algorithm,
     mutex::Bakery,
     native::{Backoff, Instance, Native},
 };
@@ -45,7 +45,7 @@ const CHUNK: u64 = 64;
 /// Only what fits is run, so building it here does not fail.
 fn run<A>(size: Size, processes: &[usize], turn: Duration) -> f64
 where
-    A: for<'a> Exclusion<Native<'a, Backoff>, Request = ()> + Sync,
+    A: for<'a> Exclusion<Native<'a, Backoff>> + Sync,
 {
     // A new one each time: what a process keeps from passage to passage would have to be kept from round to round.
     let lock = &Instance::<A>::new(size).expect("it has been built before");
@@ -60,9 +60,9 @@ where
             }
             Instant::now()
         };
-        let other = |&p| scope.spawn(move || process(lock, p, start, |_| stop.load(Relaxed)));
+        let other = |&p| scope.spawn(move || process(lock, size, p, start, |_| stop.load(Relaxed)));
         let others: Vec<_> = rest.iter().map(other).collect();
-        let mine = process(lock, first, start, |begin| begin.elapsed() >= turn);
+        let mine = process(lock, size, first, start, |begin| begin.elapsed() >= turn);
         stop.store(true, Relaxed);
         let theirs = others.into_iter().map(|other| other.join().expect("passages do not panic"));
         // From the first who began to the last who ended: each of them may have been kept from running meanwhile.
@@ -74,19 +74,23 @@ where
 /// Passages until it is over: how many, and when they began and ended.
 fn process<'a, A>(
     lock: &'a Instance<A>,
+    size: Size,
     p: usize,
     start: impl Fn() -> Instant,
     over: impl Fn(Instant) -> bool,
 ) -> (u64, Instant, Instant)
 where
-    A: Exclusion<Native<'a, Backoff>, Request = ()>,
+    A: Exclusion<Native<'a, Backoff>>,
 {
     let mut m = lock.view(Backoff, p as u64);
     let mut keep = Some(lock.algorithm().keep(p));
+    // Each of its own session, where there are as many.
+    let requests = A::Request::all(size);
+    let request = &requests[p % requests.len()];
     let mut chunk = || {
         let mut kept = keep.take().expect("it is put back");
         for _ in 0..CHUNK {
-            let Ok((next, _)) = lock.passage(&mut m, p, (), kept, || black_box(p));
+            let Ok((next, _)) = lock.passage(&mut m, p, request.clone(), kept, || black_box(p));
             kept = next;
         }
         keep = Some(kept);
@@ -103,22 +107,22 @@ where
     }
 }
 
-/// The algorithm with each number of slots that is measured.
+/// The algorithm with each number of slots or sessions that is measured.
 fn contenders<A>(n: usize) -> Vec<Contender>
 where
-    A: for<'a> Exclusion<Native<'a, Backoff>, Request = ()> + Sync,
+    A: for<'a> Exclusion<Native<'a, Backoff>> + Sync,
 {
-    let mut slots = vec![1];
-    if A::CLAIMS.problem == Problem::KExclusion && n / 2 > 1 {
-        slots.push(n / 2);
-    }
-    let contender = |k| {
-        let size = Size::slots(n, k);
+    let sizes = match A::CLAIMS.problem {
+        Problem::KExclusion if n / 2 > 1 => vec![Size::slots(n, 1), Size::slots(n, n / 2)],
+        Problem::Mutex | Problem::KExclusion => vec![Size::mutex(n)],
+        Problem::Group => vec![Size::group(n, 1), Size::group(n, n)],
+    };
+    let contender = |size| {
         let run = Instance::<A>::new(size).map(|_| run::<A> as Run);
         let variant = A::VARIANT.map_or(String::new(), |variant| format!(" ({variant})"));
         Contender { name: format!("{}{variant}", A::NAME), size, run }
     };
-    slots.into_iter().map(contender).collect()
+    sizes.into_iter().map(contender).collect()
 }
 
 macro_rules! all_contenders {
@@ -161,7 +165,7 @@ fn main() {
         let briefly = || Plan { rounds: 1, warm_up: 0, turn: Duration::ZERO };
         (briefly(), briefly())
     };
-    println!("{:>4} {:>8}  {:<26} {:>3} {:>12} {:>10}", "N", "threads", "algorithm", "k", "ns/passage", "to bakery");
+    println!("{:>8}  {:<28} {:<18} {:>12} {:>10}", "threads", "algorithm", "size", "ns/passage", "to bakery");
     for n in [2, 8, 32] {
         let all: Vec<Contender> = for_each_algorithm!(all_contenders).iter().flat_map(|of| of(n)).collect();
         let bakery = all.iter().position(|c| c.name == Bakery::NAME).expect("the Bakery is in the registry");
@@ -169,7 +173,7 @@ fn main() {
             let times = measure(&all, processes, plan);
             for (contender, mine) in all.iter().zip(&times) {
                 let Contender { name, size, run } = contender;
-                print!("{n:>4} {:>8}  {name:<26} {:>3} ", processes.len(), size.k);
+                print!("{:>8}  {name:<28} {:<18} ", processes.len(), size.to_string());
                 match run {
                     Ok(_) => {
                         let ratio = median(mine.iter().zip(&times[bakery]).map(|(mine, its)| mine / its).collect());

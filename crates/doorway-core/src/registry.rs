@@ -28,6 +28,7 @@ macro_rules! for_each_algorithm {
             $crate::k_exclusion::TimestampBakery<$crate::timestamp::Bounded>,
             $crate::group::GroupBakery,
             $crate::group::GroupBlackWhiteBakery,
+            $crate::group::StrongGroupBakery,
         }
     };
 }

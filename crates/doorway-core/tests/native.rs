@@ -10,9 +10,9 @@ use std::{
     thread,
 };
 
-use common::{Room, slots};
+use common::{Room, requests, sizes};
 use doorway_core::{
-    Algorithm, Exclusion, Home, Layout, Size, for_each_algorithm,
+    Algorithm, Exclusion, Home, Layout, Request, Session, Size, for_each_algorithm,
     k_exclusion::TimestampBakery,
     layout::{Cell, LINE},
     mutex::Bakery,
@@ -23,41 +23,42 @@ use doorway_core::{
 /// `n` threads at once, with so many passages each. That it returns says that nobody is left waiting.
 fn contend<A>(n: usize, passages: u64)
 where
-    A: for<'a> Exclusion<Native<'a, Backoff>, Request = ()> + Sync,
+    A: for<'a> Exclusion<Native<'a, Backoff>> + Sync,
 {
-    for k in slots::<A>(n) {
+    for size in sizes::<A>(n) {
         // An algorithm may have a limit, and then it says so.
-        match Instance::<A>::new(Size::slots(n, k)) {
-            Ok(lock) => crowd(&lock, n, k, passages),
-            Err(unfit) => assert!(n > 8, "{} refuses n = {n}, k = {k}: {unfit}", A::NAME),
+        match Instance::<A>::new(size) {
+            Ok(lock) => crowd(&lock, size, passages),
+            Err(unfit) => assert!(n > 8, "{} refuses {size}: {unfit}", A::NAME),
         }
     }
 }
 
-fn crowd<A>(lock: &Instance<A>, n: usize, k: usize, passages: u64)
+fn crowd<A>(lock: &Instance<A>, size: Size, passages: u64)
 where
-    A: for<'a> Exclusion<Native<'a, Backoff>, Request = ()> + Sync,
+    A: for<'a> Exclusion<Native<'a, Backoff>> + Sync,
 {
-    let (room, start) = (Room::new(k), Barrier::new(n));
+    let (room, start) = (Room::new(size), Barrier::new(size.n));
     thread::scope(|scope| {
-        for p in 0..n {
+        for p in 0..size.n {
             let (room, start) = (&room, &start);
-            scope.spawn(move || process(lock, p, passages, start, || room.visit(0)));
+            scope.spawn(move || process(lock, size, p, passages, start, |session| room.visit(session, 0)));
         }
     });
-    assert_eq!(room.complaint(n as u64 * passages), None, "{}, n = {n}, k = {k}", A::NAME);
+    assert_eq!(room.complaint(size.n as u64 * passages), None, "{}, {size}", A::NAME);
 }
 
 /// What one thread does: process `p`'s passages, begun together with the others.
-fn process<'a, A>(lock: &'a Instance<A>, p: usize, passages: u64, start: &Barrier, visit: impl Fn())
+fn process<'a, A>(lock: &'a Instance<A>, size: Size, p: usize, passages: u64, start: &Barrier, visit: impl Fn(Session))
 where
-    A: Exclusion<Native<'a, Backoff>, Request = ()>,
+    A: Exclusion<Native<'a, Backoff>>,
 {
     let mut m = lock.view(Backoff, p as u64);
     let mut keep = lock.algorithm().keep(p);
     start.wait();
-    for _ in 0..passages {
-        let Ok((next, ())) = lock.passage(&mut m, p, (), keep, &visit);
+    for request in requests::<A::Request>(size, p).take(passages as usize) {
+        let session = request.session();
+        let Ok((next, ())) = lock.passage(&mut m, p, request, keep, || visit(session));
         keep = next;
     }
 }
@@ -91,13 +92,21 @@ fn thirty_two_processes_contend() {
 #[test]
 fn the_room_notices_a_meeting() {
     for slots in [1, 3] {
-        let room = Room::new(slots);
+        let room = Room::new(Size::slots(4, slots));
         room.inside.fetch_add(slots as u64 - 1, SeqCst);
-        room.visit(0);
+        room.visit(Session::NONE, 0);
         assert_eq!((room.crowds.load(SeqCst), room.most.load(SeqCst)), (0, slots as u64));
         room.inside.fetch_add(1, SeqCst);
-        room.visit(0);
+        room.visit(Session::NONE, 0);
         assert_eq!((room.crowds.load(SeqCst), room.most.load(SeqCst)), (1, slots as u64 + 1));
+    }
+    // And of sessions: there is one of session 1 inside.
+    let room = Room::new(Size::group(2, 2));
+    room.sessions[1].fetch_add(1, SeqCst);
+    room.inside.fetch_add(1, SeqCst);
+    for (session, crowds) in [(Session(1), 0), (Session(2), 1)] {
+        room.visit(session, 0);
+        assert_eq!((room.crowds.load(SeqCst), room.most.load(SeqCst)), (crowds, 2));
     }
 }
 
@@ -113,7 +122,7 @@ fn an_arena_may_be_anybodys_memory() {
     assert!(layout.words() < ARENA.len());
     initialise(&ARENA, &[], &layout);
 
-    let (room, start) = (Room::new(1), Barrier::new(size.n));
+    let (room, start) = (Room::new(size), Barrier::new(size.n));
     thread::scope(|scope| {
         for p in 0..size.n {
             let (bakery, room, start) = (&bakery, &room, &start);
@@ -124,7 +133,7 @@ fn an_arena_may_be_anybodys_memory() {
                 for _ in 0..PASSAGES {
                     let Ok(pass) = bakery.doorway(&mut m, p, (), ());
                     let Ok(pass) = bakery.waiting(&mut m, p, pass);
-                    room.visit(0);
+                    room.visit(Session::NONE, 0);
                     let Ok(()) = bakery.exit(&mut m, p, pass);
                 }
             });
@@ -148,7 +157,7 @@ fn an_arena_that_is_too_small_is_refused() {
 
 /// Every register is in the arena, and has its line to itself or shares it with others of the same process.
 fn padded<A: Algorithm>(n: usize) {
-    let size = Size::mutex(n);
+    let size = sizes::<A>(n)[0];
     let Ok((_, layout)) = Layout::build(n, None, |layout| A::new(layout, size)) else {
         assert!(n < A::CLAIMS.min_n, "{} refuses n = {n}", A::NAME);
         return;
@@ -209,6 +218,7 @@ fn timestamps_fit_up_to_forty_two_processes() {
 /// Wide labels on real threads: more processes than a word has room for.
 #[test]
 fn forty_processes_contend_on_wide_timestamps() {
-    let lock = Instance::<TimestampBakery<Bounded>>::new(Size::slots(40, 3)).expect("it fits");
-    crowd(&lock, 40, 3, 30);
+    let size = Size::slots(40, 3);
+    let lock = Instance::<TimestampBakery<Bounded>>::new(size).expect("it fits");
+    crowd(&lock, size, 30);
 }

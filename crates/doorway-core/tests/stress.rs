@@ -1,5 +1,5 @@
-//! Every algorithm of the registry on real threads for a long time: never more than k inside, all slots used at once,
-//! nobody left waiting. `scripts/stress` runs it with the number of seconds that each algorithm gets; with the other tests
+//! Every algorithm of the registry on real threads for a long time: never more than k inside nor two sessions, all slots
+//! used at once and sessions shared, nobody left waiting. `scripts/stress` runs it with the number of seconds that each algorithm gets; with the other tests
 //! it runs briefly, to show that it works.
 
 mod common;
@@ -18,9 +18,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use common::{Room, slots};
+use common::{Room, requests, sizes};
 use doorway_core::{
-    Algorithm, Exclusion, Size, Unfit, for_each_algorithm,
+    Algorithm, Exclusion, Request, Size, Unfit, for_each_algorithm,
     native::{Backoff, Instance, Native},
 };
 
@@ -33,7 +33,7 @@ const LINGER: u32 = 1000;
 /// How long to go on.
 #[derive(Clone, Copy)]
 enum Until {
-    /// For this long; then all slots must have been used at once.
+    /// For this long; then all slots must have been used at once, or a session shared.
     Time(Duration),
     /// For so many passages altogether.
     Passages(u64),
@@ -52,7 +52,8 @@ struct Row {
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, size, passages, most, time, complaint } = self;
-        write!(f, "{name:<26} {:>3} {:>3} {passages:>12} {most:>5} {:>8.1}", size.n, size.k, time.as_secs_f64())?;
+        let size = size.to_string();
+        write!(f, "{name:<28} {size:<18} {passages:>12} {most:>5} {:>8.1}", time.as_secs_f64())?;
         complaint.as_ref().map_or(Ok(()), |complaint| write!(f, "  FAILED: {complaint}"))
     }
 }
@@ -71,6 +72,7 @@ const DONE: u8 = PLACES.len() as u8;
 /// What the threads of a run share. They may outlive the run, if they are stuck.
 struct Shared<A> {
     lock: Instance<A>,
+    size: Size,
     room: Room,
     processes: Vec<Process>,
     stop: AtomicBool,
@@ -79,25 +81,28 @@ struct Shared<A> {
 /// Process `p` until it is told to stop.
 fn process<A>(shared: &Shared<A>, p: usize)
 where
-    A: for<'a> Exclusion<Native<'a, Backoff>, Request = ()>,
+    A: for<'a> Exclusion<Native<'a, Backoff>>,
 {
-    passages(&shared.lock, &shared.room, &shared.processes[p], p, &shared.stop);
+    passages(&shared.lock, shared.size, &shared.room, &shared.processes[p], p, &shared.stop);
 }
 
 /// Apart from [`process`], so that the memory has one lifetime, with which all of `A`'s types can be named.
-fn passages<'a, A>(lock: &'a Instance<A>, room: &Room, me: &Process, p: usize, stop: &AtomicBool)
+fn passages<'a, A>(lock: &'a Instance<A>, size: Size, room: &Room, me: &Process, p: usize, stop: &AtomicBool)
 where
-    A: Exclusion<Native<'a, Backoff>, Request = ()>,
+    A: Exclusion<Native<'a, Backoff>>,
 {
     let (algorithm, mut m) = (lock.algorithm(), lock.view(Backoff, p as u64));
     let mut keep = algorithm.keep(p);
+    let mut requests = requests::<A::Request>(size, p);
     while !stop.load(Relaxed) {
+        let Some(request) = requests.next() else { break };
+        let session = request.session();
         me.place.store(1, Relaxed);
-        let Ok(pass) = algorithm.doorway(&mut m, p, (), keep);
+        let Ok(pass) = algorithm.doorway(&mut m, p, request, keep);
         me.place.store(2, Relaxed);
         let Ok(pass) = algorithm.waiting(&mut m, p, pass);
         me.place.store(3, Relaxed);
-        room.visit(LINGER);
+        room.visit(session, LINGER);
         me.place.store(4, Relaxed);
         let Ok(kept) = algorithm.exit(&mut m, p, pass);
         keep = kept;
@@ -115,11 +120,12 @@ fn name<A: Algorithm>() -> String {
 /// One run.
 fn run<A>(size: Size, until: Until) -> Result<Row, Unfit>
 where
-    A: for<'a> Exclusion<Native<'a, Backoff>, Request = ()> + Send + Sync + 'static,
+    A: for<'a> Exclusion<Native<'a, Backoff>> + Send + Sync + 'static,
 {
     let shared = Arc::new(Shared {
         lock: Instance::<A>::new(size)?,
-        room: Room::new(size.k),
+        size,
+        room: Room::new(size),
         processes: (0..size.n).map(|_| Process::default()).collect(),
         stop: AtomicBool::new(false),
     });
@@ -131,7 +137,7 @@ where
     let stuck = watch(&shared, until, began);
     let passages = shared.processes.iter().map(|process| process.passages.load(SeqCst)).sum();
     let most = shared.room.most.load(SeqCst);
-    let unused = || matches!(until, Until::Time(_)) && most < size.k as u64;
+    let unused = || matches!(until, Until::Time(_)) && most < shared.room.wanted();
     let complaint = stuck
         .or_else(|| shared.room.complaint(passages))
         .or_else(|| unused().then(|| format!("never more than {most} inside")));
@@ -170,10 +176,9 @@ fn watch<A>(shared: &Shared<A>, until: Until, began: Instant) -> Option<String> 
 /// All runs of one algorithm, which share `time`. Whether all is well.
 fn stress<A>(time: Option<Duration>) -> bool
 where
-    A: for<'a> Exclusion<Native<'a, Backoff>, Request = ()> + Send + Sync + 'static,
+    A: for<'a> Exclusion<Native<'a, Backoff>> + Send + Sync + 'static,
 {
-    let sizes: Vec<Size> =
-        SIZES.into_iter().flat_map(|n| slots::<A>(n).into_iter().map(move |k| Size::slots(n, k))).collect();
+    let sizes: Vec<Size> = SIZES.into_iter().flat_map(sizes::<A>).collect();
     let until = time.map_or(Until::Passages(500), |time| Until::Time(time / sizes.len() as u32));
     let (mut well, mut total) = (true, 0);
     for size in sizes {
@@ -190,11 +195,11 @@ where
                 // Without what it is about, which stands before it.
                 let why = unfit.to_string();
                 let why = why.split_once(": ").map_or(why.as_str(), |(_, why)| why);
-                println!("{:<26} {:>3} {:>3} {:>12}  {why}", name::<A>(), size.n, size.k, "–");
+                println!("{:<28} {:<18} {:>12}  {why}", name::<A>(), size.to_string(), "–");
             }
         }
     }
-    println!("{:<26} {:>7} {total:>12}", "", "total");
+    println!("{:<28} {:<18} {total:>12}", "", "total");
     well
 }
 
@@ -208,11 +213,18 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS; // there are no tests inside to list
     }
     let seconds: Option<u64> = std::env::args().nth(1).and_then(|arg| arg.parse().ok());
-    println!("{:<26} {:>3} {:>3} {:>12} {:>5} {:>8}", "algorithm", "n", "k", "passages", "most", "seconds");
+    println!("{:<28} {:<18} {:>12} {:>5} {:>8}", "algorithm", "size", "passages", "most", "seconds");
     let mut well = true;
     for stress in for_each_algorithm!(stresses) {
         well &= stress(seconds.map(Duration::from_secs));
     }
-    println!("{}", if well { "ok: never more than k inside, and nobody left waiting" } else { "FAILED, see above" });
+    println!(
+        "{}",
+        if well {
+            "ok: never more than k inside nor two sessions, and nobody left waiting"
+        } else {
+            "FAILED, see above"
+        }
+    );
     if well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -52,8 +52,7 @@ impl Standing {
 
     /// Those who are in a passage and keep `p` out.
     fn opponents(&self, p: usize) -> impl Iterator<Item = usize> + '_ {
-        (0..self.regions.len())
-            .filter(move |&q| q != p && self.regions[q] != Region::Remainder && self.conflict(p, q))
+        (0..self.regions.len()).filter(move |&q| q != p && self.regions[q] != Region::Remainder && self.conflict(p, q))
     }
 
     /// Whether `p` is in its entry section with nobody active who keeps it out.

@@ -36,10 +36,7 @@ impl Algorithm for GroupBakery {
             Property::DeadlockFreedom,
             Property::BoundedExit,
         ],
-        refuted: &[
-            (Property::Fife, Setting::group(3, 2).passages(1)),
-            (Property::StrongConcurrentEntry, Setting::group(2, 2)),
-        ],
+        refuted: &[(Property::Fife, Setting::group(2, 2)), (Property::StrongConcurrentEntry, Setting::group(2, 2))],
         invariants: &[],
         registers: RegisterKind::Atomic,
         crashes: |_| 0,
@@ -119,8 +116,7 @@ impl<M: Registers> Exclusion<M> for GroupBakery {
             m.line(9);
             let whoever = m.mutant("line-9-minds-own-session");
             let admitted = |session| mysession.admits(session) && !(whoever && session != Session::NONE);
-            let after =
-                |token| token == Ticket::ZERO || if ids { (mine, p) < (token, j) } else { mine <= token };
+            let after = |token| token == Ticket::ZERO || if ids { (mine, p) < (token, j) } else { mine <= token };
             wait_either(m, self.token.at(j), after, self.session.at(j), admitted)
         })?;
         Ok(pass)
@@ -160,11 +156,7 @@ const MUTANTS: &[Mutant] = &[
         change: "line 4 comes after line 5: the session is announced too late",
         fate: Fate::breaks_in(Property::SessionExclusion, Setting::group(2, 2)),
     },
-    Mutant {
-        name: "swaps-lines-3-and-4",
-        change: "the session is announced before choosing",
-        fate: Fate::Harmless,
-    },
+    Mutant { name: "swaps-lines-3-and-4", change: "the session is announced before choosing", fate: Fate::Harmless },
     Mutant {
         name: "token-not-larger",
         change: "line 5 takes the largest token itself, not one more",
@@ -200,19 +192,11 @@ const MUTANTS: &[Mutant] = &[
         change: "equal tokens do not wait for one another",
         fate: Fate::breaks_in(Property::SessionExclusion, Setting::group(2, 2)),
     },
-    Mutant {
-        name: "without-line-12",
-        change: "the token is not reset",
-        fate: Fate::Harmless,
-    },
+    Mutant { name: "without-line-12", change: "the token is not reset", fate: Fate::Harmless },
     Mutant {
         name: "without-line-13",
         change: "the session is not reset: the next choice begins in the name of the last session",
         fate: Fate::breaks_in(Property::ConcurrentEntry, Setting::group(2, 2)),
     },
-    Mutant {
-        name: "swaps-lines-12-and-13",
-        change: "the session is reset before the token",
-        fate: Fate::Harmless,
-    },
+    Mutant { name: "swaps-lines-12-and-13", change: "the session is reset before the token", fate: Fate::Harmless },
 ];

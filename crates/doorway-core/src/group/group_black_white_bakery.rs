@@ -9,10 +9,7 @@ use core::fmt;
 use super::wait_either;
 use crate::{
     Algorithm, Array, Claims, Exclusion, Fate, Home, Homes, Invariant, Layout, Mutant, Property, Register, Registers,
-    Session, Setting, Size, Unfit, Value,
-    group::GroupBakery,
-    mutex::Color,
-    one_word, others, plain_local,
+    Session, Setting, Size, Unfit, Value, group::GroupBakery, mutex::Color, one_word, others, plain_local,
 };
 
 /// A token: session, colour and number in one register. Its number is bounded, so it is a plain one that the lab does not
@@ -101,6 +98,9 @@ impl Algorithm for GroupBlackWhiteBakery {
             most: 1,
         }],
         bound: Some(|size| size.n as u64 + 1),
+        // Who has a number of 2 or more is counted on to have been inside after the one that it has it from: a place that
+        // is given up lets two sessions in (docs/algorithms/group-black-white-bakery.md).
+        abandons: false,
         mutants: MUTANTS,
         ..GroupBakery::CLAIMS
     };
@@ -144,13 +144,9 @@ impl GroupBlackWhiteBakery {
     #[inline(always)]
     fn opposite_color<M: Registers>(&self, m: &mut M, p: usize, mine: Token) -> Result<bool, M::Halt> {
         let opposite = mine.color.map(Color::opposite);
-        let conflicting = m.mutant("line-26-minds-other-sessions-only");
         m.scope(|m| {
             let found = m.find(others(p, self.n), |m, j| {
-                m.test(self.token.at(j), |other| {
-                    let active = other.session != Session::NONE && !(conflicting && mine.session == other.session);
-                    active && other.color == opposite
-                })
+                m.test(self.token.at(j), |other| other.session != Session::NONE && other.color == opposite)
             })?;
             Ok(found.is_some())
         })
@@ -245,16 +241,70 @@ impl<M: Registers> Exclusion<M> for GroupBlackWhiteBakery {
         }
         self.reset(m, p, mine)
     }
-
-    fn abandon(&self, m: &mut M, p: usize, mine: Token) -> Option<Result<(), M::Halt>> {
-        Some(self.reset(m, p, mine))
-    }
 }
 
 const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "naive",
         change: "section 6's first try: Figure 3 with the sessions looked at in every wait",
+        fate: Fate::breaks_in(Property::SessionExclusion, Setting::group(3, 2).passages(2)),
+    },
+    Mutant {
+        name: "without-line-3",
+        change: "nobody knows which session a choice in progress is for",
+        fate: Fate::breaks_in(Property::SessionExclusion, Setting::group(2, 2)),
+    },
+    Mutant {
+        name: "without-line-4",
+        change: "choosing is not announced",
+        fate: Fate::breaks_in(Property::SessionExclusion, Setting::group(2, 2)),
+    },
+    Mutant { name: "swaps-lines-3-and-4", change: "choosing is announced before the session", fate: Fate::Harmless },
+    Mutant {
+        name: "numbers-of-any-session",
+        change: "line 9 counts tokens of one's own session, too",
+        fate: Fate::breaks_in(Property::SessionExclusion, Setting::group(3, 2).passages(2)),
+    },
+    Mutant {
+        name: "numbers-of-any-color",
+        change: "line 9 counts tokens of both colours",
+        fate: Fate::breaks_in(Property::BoundedRegisters, Setting::group(2, 2)),
+    },
+    Mutant {
+        name: "without-line-15",
+        change: "choosing stays announced for ever",
+        fate: Fate::breaks_in(Property::DeadlockFreedom, Setting::group(2, 2).passages(2)),
+    },
+    Mutant {
+        name: "without-line-17",
+        change: "nobody waits for a choice in progress",
+        fate: Fate::breaks_in(Property::SessionExclusion, Setting::group(2, 2)),
+    },
+    Mutant {
+        name: "line-19-minds-other-color",
+        change: "a token that changed its colour is still waited for by its number",
+        fate: Fate::breaks_in(Property::DeadlockFreedom, Setting::group(2, 2).passages(3)),
+    },
+    Mutant {
+        name: "line-21-minds-equal-color",
+        change: "a token that took my colour is still waited for by its colour",
+        fate: Fate::breaks_in(Property::DeadlockFreedom, Setting::group(2, 2).passages(3)),
+    },
+    Mutant {
+        name: "without-line-25",
+        change: "who has number 1 flips GlobalColor, too",
+        fate: Fate::breaks_in(Property::SessionExclusion, Setting::group(3, 2).passages(2)),
+    },
+    Mutant { name: "without-line-26", change: "GlobalColor is flipped whoever else is active", fate: Fate::Harmless },
+    Mutant { name: "color-not-reset", change: "line 34 keeps the colour", fate: Fate::Harmless },
+    Mutant {
+        name: "resets-before-flip",
+        change: "line 34 comes before lines 25 to 33",
         fate: Fate::breaks_in(Property::SessionExclusion, Setting::group(3, 2)),
+    },
+    Mutant {
+        name: "never-flips",
+        change: "GlobalColor is never changed: a bakery with bounded hopes",
+        fate: Fate::breaks_in(Property::BoundedRegisters, Setting::group(2, 2)),
     },
 ];

@@ -11,9 +11,11 @@
 
 mod group_bakery;
 mod group_black_white_bakery;
+mod strong_group_bakery;
 
 pub use group_bakery::GroupBakery;
 pub use group_black_white_bakery::{GroupBlackWhiteBakery, Token};
+pub use strong_group_bakery::StrongGroupBakery;
 
 use alloc::format;
 use core::ops::ControlFlow::{Break, Continue};

@@ -207,8 +207,7 @@ mod tests {
             (1, &[7, 8][..]),
             "there was no room for one more each"
         );
-        let roomy =
-            Widths { registers: vec![1, 3], locals: vec![4, 4], passages: 0, ghost: 0, copies: false }.roomy();
+        let roomy = Widths { registers: vec![1, 3], locals: vec![4, 4], passages: 0, ghost: 0, copies: false }.roomy();
         assert_eq!(Plan::new(&roomy).words, 1);
         assert!(roomy.locals.iter().all(|&bits| bits > 15), "{roomy:?}");
         assert_eq!(roomy.registers[0], 1, "a bit is a bit");

@@ -108,13 +108,7 @@ impl Trace {
 
     /// Whether the steps from `from` on can be taken again, somebody moves in them and does not enter, and all the while it
     /// is `free` to.
-    fn keeps_waiting(
-        &self,
-        turns: &[Turn],
-        events: &[Event],
-        from: usize,
-        free: fn(&Standing, usize) -> bool,
-    ) -> bool {
+    fn keeps_waiting(&self, turns: &[Turn], events: &[Event], from: usize, free: fn(&Standing, usize) -> bool) -> bool {
         let Some((stem, round)) = events.split_at_checked(from) else { return false };
         (0..self.n).any(|p| {
             let mut standing = Standing::new(self.n);

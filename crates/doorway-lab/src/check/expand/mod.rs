@@ -282,7 +282,8 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
                     mixed |= conflict(session, self.session(&step.key, q));
                 }
             }
-            let found = [(inside > 0, event::MEETS), (inside + 1 > self.rules.k, event::CROWDED), (mixed, event::MIXED)];
+            let found =
+                [(inside > 0, event::MEETS), (inside + 1 > self.rules.k, event::CROWDED), (mixed, event::MIXED)];
             step.events |= found.iter().filter(|(found, _)| *found).fold(0, |events, (_, event)| events | event);
         }
         if self.rules.ghost != Ghost::Nothing {
