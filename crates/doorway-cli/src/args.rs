@@ -44,10 +44,12 @@ Exit code:
   3  nothing is violated, but the search is incomplete
 
 Properties:
-  exclusion  mutual-exclusion, k-exclusion
-  progress   deadlock-freedom, starvation-freedom, bounded-exit, k-deadlock-avoidance
+  exclusion  mutual-exclusion, k-exclusion, session-exclusion
+  progress   deadlock-freedom, starvation-freedom, bounded-exit, k-deadlock-avoidance,
+             concurrent-entry, strong-concurrent-entry
   order      fcfs, k-fcfs, fife, fifo-enabling
   space      bounded-registers
+  declared   invariant:NAME, as in lab list
 
 A script is as for lab simulate (see its help), and may also say
   ID reads VALUE   one step, a read that overlaps a write and returns VALUE, or ∞ (--registers safe)
@@ -62,7 +64,8 @@ Examples:
   doorway lab check bakery --property fifo-enabling
   doorway lab check bakery --equivalent-to burns-lamport
   doorway lab check burns-lamport -n 3 --property starvation-freedom --trace starved.json
-  doorway lab check black-white-bakery --mutant as-printed";
+  doorway lab check black-white-bakery --mutant as-printed
+  doorway lab check group-black-white-bakery -n 3 --sessions 2";
 
 const SIMULATE_HELP: &str = "\
 Schedulers:
@@ -70,6 +73,7 @@ Schedulers:
   random             anybody, each as likely
   pct                priorities that change at random
   002-section-4      burns-lamport only: its last process is blocked n(n-1)/2 times in one passage
+  002-section-6      group-black-white-bakery only: what lets two sessions in if it is --mutant naive
   003-section-5:I,J  queue and the tickets only, k ≤ J < I < n: one of the runs h(I, J) of which no
                      two may leave the same value in the shared variable
   script:FILE        what the file says, line by line; # begins a comment
@@ -77,6 +81,8 @@ Schedulers:
                        ID*COUNT         that many
                        ID past LINE     until it has executed that line of the paper
                        ID until REGION  until it is there: remainder, doorway, waiting, critical, exit
+                       ID until REGION within COUNT  the same, or that many steps
+                       ID asks SESSION  one step, the first of a passage, for this session
 
 Exit code:
   0  no property was violated
@@ -119,7 +125,7 @@ pub(crate) struct Instance {
     /// Slots (k-exclusion)
     #[arg(short, value_name = "K")]
     pub(crate) k: Option<usize>,
-    /// Sessions (groups)
+    /// Sessions (groups); default: 2
     #[arg(long, value_name = "S")]
     pub(crate) sessions: Option<usize>,
     /// Timestamps of timestamp-bakery: abstract (the default) or bounded
@@ -201,6 +207,9 @@ pub(crate) struct Rmr {
     /// Slots (k-exclusion); among few processes one less than there are; default: 2
     #[arg(short, value_name = "K")]
     pub(crate) k: Option<usize>,
+    /// Sessions (groups); default: 2
+    #[arg(long, value_name = "S")]
+    pub(crate) sessions: Option<usize>,
     /// The most processes
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub(crate) up_to: usize,

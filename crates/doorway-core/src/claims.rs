@@ -40,6 +40,18 @@ pub enum RegisterKind {
     Atomic,
 }
 
+impl Problem {
+    /// The size at which an algorithm for this serves `n` processes: with `k` slots where there are slots, with so many
+    /// sessions where there are sessions.
+    pub const fn size(self, n: usize, k: usize, sessions: usize) -> Size {
+        match self {
+            Self::Mutex => Size::mutex(n),
+            Self::KExclusion => Size::slots(n, k),
+            Self::Group => Size::group(n, sessions),
+        }
+    }
+}
+
 macro_rules! named {
     ($type:ident: $($variant:ident = $name:literal),* $(; $open:ident)? $(,)?) => {
         impl $type {

@@ -119,6 +119,7 @@ mod tests {
             access: String::new(),
             from: Region::Waiting,
             to: Region::Waiting,
+            session: doorway_core::Session::NONE,
             abandons: false,
             idle: false,
             changed: false,

@@ -55,7 +55,8 @@ pub enum ScheduleError {
     /// Not a scheduler.
     #[error(
         "there is no scheduler {0:?} for this algorithm; there are round-robin, random, pct and script:FILE, \
-         002-section-4 for burns-lamport and 003-section-5:I,J for queue and the tickets"
+         002-section-4 for burns-lamport, 002-section-6 for group-black-white-bakery with -n 4 or more and 2 sessions or \
+         more, and 003-section-5:I,J for queue and the tickets"
     )]
     Unknown(String),
     /// A schedule h(i, j) that there is not.
@@ -71,7 +72,7 @@ pub enum ScheduleError {
     /// A script that cannot be read as one.
     #[error(
         "line {line} of the script: {text:?} is not `ID`, `ID*COUNT`, `ID past LINE`, `ID until REGION`, \
-         `ID asks SESSION`, `ID reads VALUE` or `again`"
+         `ID until REGION within COUNT`, `ID asks SESSION`, `ID reads VALUE` or `again`"
     )]
     Syntax {
         /// Which line, from 1.
@@ -246,6 +247,8 @@ enum Goal {
     Reads(u64),
     Past(u32),
     Until(Region),
+    /// The same, or so many steps.
+    Within(Region, u64),
 }
 
 /// A process that has not come to where the script wants it after this many steps never will.
@@ -255,8 +258,8 @@ impl Script {
     /// Reads a script: one line per turn or run of turns, `#` begins a comment.
     ///
     /// # Errors
-    /// At the first line that is none of `ID`, `ID*COUNT`, `ID past LINE`, `ID until REGION`, `ID asks SESSION`, `ID reads VALUE`,
-    /// `again`.
+    /// At the first line that is none of `ID`, `ID*COUNT`, `ID past LINE`, `ID until REGION`, `ID until REGION within COUNT`,
+    /// `ID asks SESSION`, `ID reads VALUE`, `again`.
     pub fn parse(text: &str, n: usize) -> Result<Self, ScheduleError> {
         let mut turns = Vec::new();
         let mut again = None;
@@ -270,7 +273,7 @@ impl Script {
                 continue;
             }
             let turn = parse_line(line).ok_or_else(|| ScheduleError::Syntax { line: i + 1, text: line.into() })?;
-            if matches!(turn.goal, Goal::Steps(count) if count > PATIENCE) {
+            if matches!(turn.goal, Goal::Steps(count) | Goal::Within(_, count) if count > PATIENCE) {
                 return Err(ScheduleError::TooMany { line: i + 1 });
             }
             if turn.process >= n {
@@ -320,20 +323,22 @@ fn parse_line(line: &str) -> Option<Turns> {
         [process, "reads", "∞"] => (process, Goal::Reads(u64::MAX)),
         [process, "reads", word] => (process, Goal::Reads(word.parse().ok()?)),
         [process, "past", line] => (process, Goal::Past(line.parse().ok()?)),
-        [process, "until", region] => {
-            let region = match region {
-                "remainder" => Region::Remainder,
-                "doorway" => Region::Doorway,
-                "waiting" => Region::Waiting,
-                "critical" => Region::Critical,
-                "exit" => Region::Exit,
-                _ => return None,
-            };
-            (process, Goal::Until(region))
-        }
+        [process, "until", name] => (process, Goal::Until(region(name)?)),
+        [process, "until", name, "within", count] => (process, Goal::Within(region(name)?, count.parse().ok()?)),
         _ => return None,
     };
     Some(Turns { process: process.parse().ok()?, goal })
+}
+
+fn region(name: &str) -> Option<Region> {
+    Some(match name {
+        "remainder" => Region::Remainder,
+        "doorway" => Region::Doorway,
+        "waiting" => Region::Waiting,
+        "critical" => Region::Critical,
+        "exit" => Region::Exit,
+        _ => return None,
+    })
 }
 
 impl Scheduler for Script {
@@ -346,6 +351,7 @@ impl Scheduler for Script {
                     self.taken > 0 && view.last.is_some_and(|last| last.process == process && last.line == line)
                 }
                 Goal::Until(region) => self.taken > 0 && view.regions[process] == region,
+                Goal::Within(region, count) => self.taken >= count || self.taken > 0 && view.regions[process] == region,
             };
             if reached {
                 self.at += 1;
@@ -395,6 +401,28 @@ pub fn section_4(n: usize) -> String {
     script.push_str(&format!("{last} until critical # alone at last\n{last} until remainder\n"));
     script
 }
+
+/// The name of the schedule of paper 002, section 6.
+pub const SECTION_6: &str = "002-section-6";
+
+/// Paper 002, section 6: the schedule by which the naive generalisation of the Black-White Bakery lets two sessions in. The
+/// paper's P_i, P_j, P_k, P_l are 0 to 3 here, S and S' are 1 and 2, and its white is black.
+pub const SECTION_6_SCRIPT: &str = "\
+0 asks 1
+0 until critical # P_i enters
+1 asks 1
+1 until critical # P_j enters, of the same session and colour
+0 until remainder # P_i leaves: GlobalColor is flipped
+2 asks 1
+2 until critical # P_k enters, of the same session and the other colour
+3 asks 2
+3 until waiting
+3 until critical within 100 # P_l waits for P_j
+2 until remainder # P_k leaves: is GlobalColor flipped again?
+3 until critical within 100 # then P_l goes in beside P_j
+1 until remainder
+3 until remainder
+";
 
 /// The name of the schedules of paper 003, section 5.2; `:I,J` follows.
 pub const SECTION_5: &str = "003-section-5";

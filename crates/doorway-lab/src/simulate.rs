@@ -11,7 +11,10 @@ use crate::{
     machine::{Event, Machine},
     monitor::Monitor,
     random::Random,
-    schedule::{Pct, RoundRobin, SECTION_4, ScheduleError, Scheduler, Script, Uniform, View, requested, section_4},
+    schedule::{
+        Pct, RoundRobin, SECTION_4, SECTION_6, SECTION_6_SCRIPT, ScheduleError, Scheduler, Script, Uniform, View,
+        requested, section_4,
+    },
     subject::{Choice, LocalState, Region, Subject},
 };
 
@@ -76,6 +79,9 @@ pub fn scheduler<E: From<ScheduleError>>(
         "random" => Box::new(Uniform(Random::new(seed, 1))),
         "pct" => Box::new(Pct::new(n, Random::new(seed, 1))),
         SECTION_4 if subject.name() == "burns-lamport" => Box::new(Script::parse(&section_4(n), n)?),
+        SECTION_6 if subject.name() == "group-black-white-bakery" && n >= 4 && subject.size().sessions >= 2 => {
+            Box::new(Script::parse(SECTION_6_SCRIPT, n)?)
+        }
         name => match (name.strip_prefix("script:"), crate::schedule::section_5_for(name, subject)) {
             (Some(file), _) => Box::new(Script::parse(&script(file)?, n)?.for_simulation()?),
             (None, Some(text)) => Box::new(Script::parse(&text?, n)?),

@@ -44,13 +44,19 @@ fn settings(entrant: &Entrant) -> Vec<Setting> {
         all.retain(|setting| setting.size.n >= least && (setting.size.n < 3 || entrant.variant != Some("bounded")));
         return all;
     }
+    if entrant.claims.problem == Problem::Group {
+        // Without end, the strong one has 24 million states among three.
+        let strong = entrant.name == "strong-group-bakery";
+        let three = if strong { Setting::group(3, 2).passages(1) } else { Setting::group(3, 2) };
+        return vec![Setting::group(1, 1), two(entrant), three];
+    }
     let most = if entrant.name == "burns-lamport" { 4 } else { 3 };
     (least..=most).map(|n| Setting::slots(n, 1)).collect()
 }
 
 /// Two processes: without end where a test can afford that.
 fn two(entrant: &Entrant) -> Setting {
-    let two = Setting::slots(2, 1);
+    let two = if entrant.claims.problem == Problem::Group { Setting::group(2, 2) } else { Setting::slots(2, 1) };
     if entrant.variant == Some("bounded") { two.passages(2) } else { two }
 }
 
@@ -207,23 +213,31 @@ fn bounded_and_unbounded_runs_agree() {
 /// What still holds when places are given up at any wait, as often as one likes, where the algorithm knows how.
 #[test]
 fn abandoning_keeps_exclusion_and_order() {
-    let kept =
-        [Property::MutualExclusion, Property::KExclusion, Property::Fcfs, Property::KFcfs, Property::BoundedExit];
+    let kept = [
+        Property::MutualExclusion,
+        Property::KExclusion,
+        Property::SessionExclusion,
+        Property::ConcurrentEntry,
+        Property::Fcfs,
+        Property::KFcfs,
+        Property::BoundedExit,
+    ];
     for entrant in Entrant::all() {
         let properties: Vec<_> = entrant.claims.properties.iter().copied().filter(|p| kept.contains(p)).collect();
         // The Black-White Bakery's numbers are plain ones, and without a bound they go on for ever (see below).
         let passages = if entrant.name == "black-white-bakery" { Some(3) } else { two(entrant).passages };
         let options = Options { passages, ..options(&properties, RegisterKind::Atomic) };
-        let report = abandoning(entrant, 2, &options);
+        let size = two(entrant).size;
+        let report = abandoning(entrant, size, &options);
         all_hold(&report, &format!("{} with abandoned places", entrant.name));
-        let without = run(entrant, Size::mutex(2), None, &options);
+        let without = run(entrant, size, None, &options);
         let can = entrant.claims.abandons;
         assert_eq!(report.transitions > without.transitions, can, "{} abandons", entrant.name);
         // With passages bounded, and with them how often a place is given up, nobody gets stuck either.
         let mut claimed = entrant.claims.properties.to_vec();
         claimed.retain(|property| entrant.name != "black-white-bakery" || *property != Property::BoundedRegisters);
         let bounded = Options { passages: Some(2), properties: claimed, ..options };
-        all_hold(&abandoning(entrant, 2, &bounded), &format!("{} with few abandoned places", entrant.name));
+        all_hold(&abandoning(entrant, size, &bounded), &format!("{} with few abandoned places", entrant.name));
     }
 }
 
@@ -235,13 +249,14 @@ fn abandoning_for_ever_starves_and_outgrows() {
         [("bakery", Property::StarvationFreedom), ("black-white-bakery", Property::BoundedRegisters)]
     {
         let entrant = Entrant::named(name).expect("it is in the registry");
-        let verdict = abandoning(entrant, 3, &options(&[property], RegisterKind::Atomic)).verdicts.remove(0);
+        let verdict =
+            abandoning(entrant, Size::mutex(3), &options(&[property], RegisterKind::Atomic)).verdicts.remove(0);
         assert_eq!(verdict.holds, Some(false), "{name} {property}");
         verdict.trace.expect("a violation has a trace").replay().expect("the trace replays");
     }
 }
 
-fn abandoning(entrant: &Entrant, n: usize, options: &Options) -> Report {
-    let subject = entrant.build(Size::mutex(n), None, true).expect("it fits");
+fn abandoning(entrant: &Entrant, size: Size, options: &Options) -> Report {
+    let subject = entrant.build(size, None, true).expect("it fits");
     check(&*subject, options, &Progress::default()).expect("it runs")
 }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Toy, toy};
-use doorway_core::{Property, RegisterKind, Size};
+use doorway_core::{Property, RegisterKind};
 use doorway_lab::{Choice, Entrant, Fault, Options, Progress, Random, Report, Subject, check, machine::Machine};
 
 /// Explores two passages; decides mutual exclusion.
@@ -52,7 +52,7 @@ fn cut_and_uncut_replays_agree_access_by_access() {
     let mut schedules = 0;
     for entrant in Entrant::all() {
         for n in [2, 3, 5] {
-            let subject = entrant.build(Size::mutex(n), None, true).expect("it fits");
+            let subject = entrant.build(entrant.claims.problem.size(n, 1, 2), None, true).expect("it fits");
             compare(&*subject, 9_000, 24, n as u64);
             // A few long ones: an uncut record grows with every failed wait, and its replay with it.
             compare(&*subject, 20, 1_500, n as u64 + 100);

@@ -16,7 +16,9 @@ fn compare(first: &dyn Subject, second: &dyn Subject, passages: Option<u32>) -> 
 }
 
 fn named(name: &str, n: usize) -> Box<dyn Subject> {
-    Entrant::named(name).expect("it is in the registry").build(Size::mutex(n), None, false).expect("it fits")
+    let entrant = Entrant::named(name).expect("it is in the registry");
+    // With several sessions there would be something to choose.
+    entrant.build(entrant.claims.problem.size(n, 1, 1), None, false).expect("it fits")
 }
 
 /// The schedule on which they differ.

@@ -31,7 +31,8 @@ fn maxima(subject: &dyn Subject, limits: &Limits) -> Maxima {
 fn small_sizes(entrant: &Entrant) -> Vec<Size> {
     match entrant.claims.problem {
         Problem::KExclusion => vec![Size::slots(2, 1), Size::slots(3, 2)],
-        _ => vec![Size::mutex(2), Size::mutex(3)],
+        Problem::Mutex => vec![Size::mutex(2), Size::mutex(3)],
+        Problem::Group => vec![Size::group(2, 1), Size::group(2, 2)],
     }
 }
 
@@ -40,8 +41,7 @@ fn small_sizes(entrant: &Entrant) -> Vec<Size> {
 #[test]
 fn recalled_steps_are_replayed_steps() {
     for entrant in Entrant::all() {
-        let k = if entrant.claims.problem == Problem::KExclusion { 2 } else { 1 };
-        let subject = entrant.build(Size::slots(5, k), None, false).expect("it fits");
+        let subject = entrant.build(entrant.claims.problem.size(5, 2, 2), None, false).expect("it fits");
         let new = || Machine::new(&*subject, RegisterKind::Atomic, true).expect("it runs");
         let (mut replays, mut recalls) = (new(), new().silent());
         let mut random = Random::new(5, 0);
@@ -181,7 +181,8 @@ fn waiting_costs_the_longer_the_more_unless_it_is_local() {
 fn claims_about_waiting_are_true() {
     for entrant in Entrant::all() {
         let k = if entrant.claims.problem == Problem::KExclusion { 2 } else { 1 };
-        let subject = entrant.build(Size::slots(k + 1, k), None, false).expect("it fits");
+        let size = entrant.claims.problem.size(k + 1, k, 2);
+        let subject = entrant.build(size, None, false).expect("it fits");
         let cost = |steps| spin_cost(&*subject, steps).expect("it runs").expect("somebody waits");
         let (short, long, claimed) = (cost(1_000), cost(10_000), entrant.claims.rmr);
         assert_eq!(long.dsm > short.dsm, claimed.dsm.contains("unbounded"), "{}: {claimed:?}", entrant.name);
@@ -201,7 +202,7 @@ fn nobody_waits_where_everybody_may_go_in() {
 
 fn sweep(schedulers: &[&str], up_to: usize) -> Sweep {
     let schedulers = schedulers.iter().map(|name| (*name).into()).collect();
-    Sweep { k: 2, up_to, schedulers, passages: 3, seed: 1, max_steps: 100_000_000 }
+    Sweep { k: 2, sessions: 2, up_to, schedulers, passages: 3, seed: 1, max_steps: 100_000_000 }
 }
 
 fn curve(name: &str, scheduler: &str, up_to: usize) -> Curve {
@@ -250,7 +251,11 @@ fn what_does_not_belong_to_the_curve_is_not_fitted() {
     for entrant in Entrant::all() {
         let measured = measure(entrant, &sweep(&["round-robin"], 8), &Watch::default()).expect("it runs");
         for point in &measured.curves[0].points {
-            let slots = if entrant.claims.problem == Problem::KExclusion { 2.min(point.n - 1) } else { 1 };
+            let slots = match entrant.claims.problem {
+                Problem::Mutex => 1,
+                Problem::KExclusion => 2.min(point.n - 1),
+                Problem::Group => point.n,
+            };
             assert_eq!(point.k, slots, "{}", entrant.name);
             assert_eq!(point.fitted, entrant.claims.problem != Problem::KExclusion || slots == 2, "{}", entrant.name);
         }

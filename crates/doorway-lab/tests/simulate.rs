@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Toy, toy};
-use doorway_core::{Problem, Size};
+use doorway_core::Size;
 use doorway_lab::{
     Entrant, Subject,
     schedule::{SECTION_4, ScheduleError, Script},
@@ -62,8 +62,7 @@ fn every_algorithm_finishes_under_every_scheduler_without_violations() {
     for entrant in Entrant::all() {
         for name in ["round-robin", "random", "pct"] {
             for (n, k) in [(2, 1), (7, 3), (16, 5)] {
-                let k = if entrant.claims.problem == Problem::KExclusion { k } else { 1 };
-                let subject = entrant.build(Size::slots(n, k), None, false).expect("it fits");
+                let subject = entrant.build(entrant.claims.problem.size(n, k, 2), None, false).expect("it fits");
                 let outcome = run(&*subject, name, &passages(30, 3));
                 assert_eq!(outcome.violations, 0, "{} {name} {n}", entrant.name);
                 assert_eq!(outcome.meter.cc.passages, 30 * n as u64, "{} {name} {n}", entrant.name);

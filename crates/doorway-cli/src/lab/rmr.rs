@@ -12,7 +12,7 @@ use doorway_lab::{
 };
 
 use super::{
-    MAX_N,
+    MAX_N, MAX_SESSIONS, SESSIONS,
     watch::{shown, watched},
 };
 use crate::{args::Rmr, error::Failure, output::print, table::grouped};
@@ -89,7 +89,19 @@ fn entrants(args: &Rmr) -> Result<Vec<&'static Entrant>, Failure> {
         }
         Some(k) if k > 1 && !args.algorithms.is_empty() => {
             if let Some(mutex) = entrants.iter().find(|entrant| entrant.claims.problem != Problem::KExclusion) {
-                return usage(format!("-k {k}: {} has one slot; leave -k out", mutex.name));
+                return usage(format!("-k {k}: {} has no slots to choose; leave -k out", mutex.name));
+            }
+        }
+        _ => {}
+    }
+    match args.sessions {
+        Some(0) => return usage("--sessions 0: there has to be something to ask for; try --sessions 2".into()),
+        Some(sessions) if sessions > MAX_SESSIONS => {
+            return usage(format!("--sessions {sessions}: the lab runs at most {MAX_SESSIONS}"));
+        }
+        Some(sessions) if !args.algorithms.is_empty() => {
+            if let Some(other) = entrants.iter().find(|entrant| entrant.claims.problem != Problem::Group) {
+                return usage(format!("--sessions {sessions}: {} knows no sessions; leave --sessions out", other.name));
             }
         }
         _ => {}
@@ -106,6 +118,7 @@ fn entrants(args: &Rmr) -> Result<Vec<&'static Entrant>, Failure> {
 fn sweep(args: &Rmr, entrant: &Entrant) -> Sweep {
     Sweep {
         k: if entrant.claims.problem == Problem::KExclusion { args.k.unwrap_or(2) } else { 1 },
+        sessions: args.sessions.unwrap_or(SESSIONS),
         up_to: args.up_to,
         schedulers: match &args.scheduler[..] {
             [] => schedulers(entrant.name).into_iter().map(String::from).collect(),
@@ -131,7 +144,8 @@ fn curves(entrant: &Entrant, sweep: &Sweep) -> Result<Measured, Failure> {
 fn exact(entrant: &Entrant, args: &Rmr) -> Result<Vec<Exact>, Failure> {
     let sizes = match entrant.claims.problem {
         Problem::KExclusion => vec![Size::slots(2, 1), Size::slots(3, 1), Size::slots(3, 2)],
-        _ => vec![Size::mutex(2), Size::mutex(3)],
+        Problem::Mutex => vec![Size::mutex(2), Size::mutex(3)],
+        Problem::Group => [2, 3].map(|n| Size::group(n, args.sessions.unwrap_or(SESSIONS))).to_vec(),
     };
     let workers = thread::available_parallelism().map_or(1, usize::from);
     let limits = Limits { passages: None, max_states: args.max_states, workers };

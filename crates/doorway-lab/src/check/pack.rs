@@ -178,7 +178,7 @@ mod tests {
             registers: vec![1, 3, 17, 1],
             locals: vec![locals, locals + 1, 9],
             passages: 2,
-            order: true,
+            ghost: 3,
             copies: false,
         }
     }
@@ -228,7 +228,7 @@ mod tests {
     /// and order. A table is at least a third full, so a state takes three slots and an entry in its level at most.
     #[test]
     fn a_state_of_k_bakery_size_takes_less_than_100_bytes() {
-        let widths = Widths { registers: vec![5; 21], locals: vec![14; 3], passages: 2, order: true, copies: false };
+        let widths = Widths { registers: vec![5; 21], locals: vec![14; 3], passages: 2, ghost: 3, copies: false };
         assert!(Plan::new(&widths).words * size_of::<u64>() * (3 + 1) <= 100, "{}", Plan::new(&widths).words);
     }
 

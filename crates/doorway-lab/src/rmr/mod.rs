@@ -28,6 +28,8 @@ use crate::{
 pub struct Sweep {
     /// Slots where there can be several.
     pub k: usize,
+    /// Sessions where there are such.
+    pub sessions: usize,
     /// The most processes.
     pub up_to: usize,
     /// Under which schedulers.
@@ -129,12 +131,9 @@ pub struct Measured {
     pub cancelled: bool,
 }
 
-/// The size at which an algorithm with so many slots is run among `n`: a slot less than there are processes, at most.
-pub fn size(entrant: &Entrant, n: usize, k: usize) -> Size {
-    match entrant.claims.problem {
-        Problem::KExclusion => Size::slots(n, k.min(n.saturating_sub(1)).max(1)),
-        _ => Size::slots(n, 1),
-    }
+/// The size at which an algorithm is run among `n`: with a slot less than there are processes, at most.
+fn size(entrant: &Entrant, n: usize, sweep: &Sweep) -> Size {
+    entrant.claims.problem.size(n, sweep.k.min(n.saturating_sub(1)).max(1), sweep.sessions)
 }
 
 /// Measures an algorithm.
@@ -145,7 +144,7 @@ pub fn measure(entrant: &Entrant, sweep: &Sweep, watch: &Watch) -> Result<Measur
     let mut measured = Measured { curves: Vec::new(), waiting: None, refused: Vec::new(), cancelled: false };
     let mut subjects = Vec::new();
     for n in std::iter::successors(Some(2usize), |n| n.checked_mul(2)).take_while(|&n| n <= sweep.up_to) {
-        let size = size(entrant, n, sweep.k);
+        let size = size(entrant, n, sweep);
         match entrant.build(size, None, false) {
             Ok(subject) => subjects.push(subject),
             Err(unfit) => measured.refused.push((size, unfit)),
@@ -162,7 +161,7 @@ pub fn measure(entrant: &Entrant, sweep: &Sweep, watch: &Watch) -> Result<Measur
         }
         measured.curves.push(Curve { scheduler: name.clone(), points });
     }
-    measured.waiting = waiting(entrant, sweep.k).map_err(SimulateError::Fault)?;
+    measured.waiting = waiting(entrant, sweep).map_err(SimulateError::Fault)?;
     measured.cancelled = watch.cancel.load(Relaxed);
     Ok(measured)
 }
@@ -186,9 +185,10 @@ fn point(subject: &dyn Subject, sweep: &Sweep, name: &str, watch: &Watch) -> Res
 }
 
 /// Waits among one process more than there are slots.
-fn waiting(entrant: &Entrant, k: usize) -> Result<Option<Waiting>, crate::Fault> {
-    let k = if entrant.claims.problem == Problem::KExclusion { k } else { 1 };
-    let Ok(subject) = entrant.build(Size::slots(k + 1, k), None, false) else { return Ok(None) };
+fn waiting(entrant: &Entrant, sweep: &Sweep) -> Result<Option<Waiting>, crate::Fault> {
+    let k = if entrant.claims.problem == Problem::KExclusion { sweep.k } else { 1 };
+    let size = entrant.claims.problem.size(k + 1, k, sweep.sessions);
+    let Ok(subject) = entrant.build(size, None, false) else { return Ok(None) };
     let costs = WAITS.iter().map(|&steps| spin_cost(&*subject, steps)).collect::<Result<Option<Vec<_>>, _>>()?;
     Ok(costs.map(|costs| Waiting { costs }))
 }

@@ -28,7 +28,8 @@ pub struct SpinCost {
 /// Who has not come in alone after this many steps never will.
 const PATIENCE: u64 = 1 << 20;
 
-/// Lets k processes go in one after the other and stay, and another one take `steps` steps in front of them. Of several
+/// Lets k processes go in one after the other and stay, and another one take `steps` steps in front of them; in group locks
+/// one of a session, and another of another. Of several
 /// that may be the one who waits, it is the one to whom it is dearest in DSM. `None` if that cannot be arranged: a holder
 /// does not get in, or the one who should wait does.
 ///
@@ -60,18 +61,24 @@ pub fn spin_cost(subject: &dyn Subject, steps: u64) -> Result<Option<SpinCost>, 
 
 fn kept_waiting(subject: &dyn Subject, process: usize, steps: u64) -> Result<Option<SpinCost>, Fault> {
     let size = subject.size();
-    if process >= size.n || size.k >= size.n {
+    let holders = if size.sessions == 0 { size.k } else { 1 };
+    if process >= size.n || holders >= size.n {
         return Ok(None);
     }
     let mut machine = Machine::new(subject, RegisterKind::Atomic, true)?.silent();
     let mut meter = Meter::new(subject.cells(), size.n);
     let mut random = Random::new(0, 2);
     let mut step = |p: usize| -> Result<(Region, (u64, u64)), Fault> {
-        let choice = choose(&machine, p, &mut random);
+        let choice = match machine.moves(p) {
+            // Who waits asks for something else than who is inside.
+            [.., last] if machine.region(p) == Region::Remainder && p == process => last.choice,
+            [first, ..] if machine.region(p) == Region::Remainder => first.choice,
+            _ => choose(&machine, p, &mut random),
+        };
         let event = machine.step(p, choice, None)?;
         Ok((event.to, meter.observe(&event)))
     };
-    for holder in (0..size.n).filter(|&p| p != process).take(size.k) {
+    for holder in (0..size.n).filter(|&p| p != process).take(holders) {
         let mut inside = false;
         for _ in 0..PATIENCE {
             inside = step(holder)?.0 == Region::Critical;

@@ -51,8 +51,11 @@ pub(super) fn text(found: &Found) -> String {
     let (entrant, sweep, measured) = (found.entrant, &found.sweep, &found.measured);
     let variant = entrant.variant.map_or(String::new(), |variant| format!(" ({variant})"));
     let passages = if sweep.passages == 1 { "1 passage".into() } else { format!("{} passages", sweep.passages) };
-    let mut text =
-        format!("{}{variant}: k = {}, {passages} per process, seed {}\n\n", entrant.name, sweep.k, sweep.seed);
+    let among = match entrant.claims.problem {
+        Problem::Group => format!("sessions = {}", sweep.sessions),
+        _ => format!("k = {}", sweep.k),
+    };
+    let mut text = format!("{}{variant}: {among}, {passages} per process, seed {}\n\n", entrant.name, sweep.seed);
     text.push_str(&points(found));
     for (size, unfit) in &measured.refused {
         text.push_str(&format!("  n = {}: {unfit}\n", size.n));
@@ -71,13 +74,14 @@ pub(super) fn text(found: &Found) -> String {
 fn points(found: &Found) -> String {
     let header = ["RMR per passage", "n", "k", "CC worst", "mean", "DSM worst", "mean", "steps"];
     let mut rows = vec![header.map(String::from).to_vec()];
+    let any_number = found.entrant.claims.problem == Problem::Group;
     for curve in &found.measured.curves {
         for (i, point) in curve.points.iter().enumerate() {
             let steps = grouped(point.steps);
             rows.push(vec![
                 if i == 0 { curve.scheduler.clone() } else { String::new() },
                 point.n.to_string(),
-                point.k.to_string(),
+                if any_number { "–".into() } else { point.k.to_string() },
                 grouped(point.cc.max),
                 format!("{:.1}", point.cc.mean()),
                 grouped(point.dsm.max),
@@ -148,7 +152,7 @@ fn exact(all: &[Exact]) -> String {
             Most::Unknown(why) => Some(why.clone()),
             _ => None,
         };
-        let instance = format!("n = {}, k = {}", size.n, size.k);
+        let instance = size.to_string();
         let reach = maxima.scope.replace(&format!("{instance}, "), "");
         let explored = match why(&maxima.cc).or(why(&maxima.dsm)) {
             Some(why) => format!("not all, {why}: {reach}"),
@@ -194,7 +198,7 @@ fn object(found: &Found) -> Value {
     let refused: Vec<_> = measured
         .refused
         .iter()
-        .map(|(size, unfit)| json!({ "n": size.n, "k": size.k, "why": unfit.to_string() }))
+        .map(|(size, unfit)| json!({ "n": size.n, "k": size.k, "sessions": size.sessions, "why": unfit.to_string() }))
         .collect();
     let waiting = measured.waiting.as_ref().map(|waiting| {
         let (cc, dsm) = waiting.per_look();
@@ -207,6 +211,7 @@ fn object(found: &Found) -> Value {
         "variant": entrant.variant,
         "problem": entrant.claims.problem.name(),
         "k": if entrant.claims.problem == Problem::KExclusion { sweep.k } else { 1 },
+        "sessions": if entrant.claims.problem == Problem::Group { sweep.sessions } else { 0 },
         "passages": sweep.passages,
         "seed": sweep.seed,
         "paper": { "cc": entrant.claims.rmr.cc, "dsm": entrant.claims.rmr.dsm },
@@ -236,7 +241,7 @@ fn exact_object(Exact { size, maxima }: &Exact) -> Value {
         Most::Unknown(why) => json!({ "bound": "unknown", "most": null, "why": why }),
     };
     json!({
-        "n": size.n, "k": size.k, "cc": most(&maxima.cc), "dsm": most(&maxima.dsm),
+        "n": size.n, "k": size.k, "sessions": size.sessions, "cc": most(&maxima.cc), "dsm": most(&maxima.dsm),
         "states": maxima.states, "scope": maxima.scope,
     })
 }
