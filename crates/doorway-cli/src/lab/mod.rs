@@ -60,6 +60,10 @@ fn instance(args: &Instance) -> Result<(&'static Entrant, Box<dyn Subject>), Fai
     let group = entrant.claims.problem == Problem::Group;
     let k = match (args.k, entrant.claims.problem) {
         (None, Problem::Group) => args.n,
+        (Some(_), Problem::Group) => {
+            let name = entrant.name;
+            return Err(Failure::Usage(format!("{name} lets any number of one session in; leave -k out")));
+        }
         (None, _) => 1,
         (Some(0), _) => return Err(Failure::Usage("-k 0: there has to be a slot; try -k 1".into())),
         (Some(k), Problem::KExclusion) if k >= args.n.max(2) => {

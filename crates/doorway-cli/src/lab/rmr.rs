@@ -89,7 +89,11 @@ fn entrants(args: &Rmr) -> Result<Vec<&'static Entrant>, Failure> {
         }
         Some(k) if k > 1 && !args.algorithms.is_empty() => {
             if let Some(mutex) = entrants.iter().find(|entrant| entrant.claims.problem != Problem::KExclusion) {
-                return usage(format!("-k {k}: {} has no slots to choose; leave -k out", mutex.name));
+                let what = match mutex.claims.problem {
+                    Problem::Group => "lets any number of one session in",
+                    _ => "has one slot",
+                };
+                return usage(format!("-k {k}: {} {what}; leave -k out", mutex.name));
             }
         }
         _ => {}

@@ -4,6 +4,7 @@
 
 mod check;
 mod equivalent;
+mod groups;
 mod list;
 mod replay;
 mod rmr;

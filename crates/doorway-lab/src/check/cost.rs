@@ -152,7 +152,7 @@ pub fn most(subject: &dyn Subject, limits: &Limits, progress: &Progress) -> Resu
         None => "any number of passages".into(),
         Some(passages) => format!("{passages} passages per process"),
     };
-    let mut scope = format!("n = {}, k = {}, {passages}", size.n, size.k);
+    let mut scope = format!("{size}, {passages}");
     if relabel {
         scope.push_str(", tickets relabelled");
     }
