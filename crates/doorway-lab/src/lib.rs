@@ -14,6 +14,7 @@
 
 mod check;
 pub mod cost;
+mod entrant;
 mod fault;
 mod item;
 pub mod machine;
@@ -30,7 +31,8 @@ pub use check::{
     Comparison, Difference, Incomparable, Joint, Limits, Maxima, Most, Options, Progress, Report, Verdict, check,
     equivalent, most,
 };
+pub use entrant::Entrant;
 pub use fault::Fault;
 pub use random::Random;
 pub use replay::{Access, Kind, Replay, Stop};
-pub use subject::{Choice, Entrant, LocalState, Move, Region, Stepped, Subject, build};
+pub use subject::{Choice, LocalState, Move, Region, Stepped, Subject, build};

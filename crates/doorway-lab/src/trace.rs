@@ -7,10 +7,11 @@ use doorway_core::{Property, RegisterKind, Session, Size, layout::Erased};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    entrant::Entrant,
     fault::Fault,
     machine::{Event, Half, Machine},
     monitor::Monitor,
-    subject::{Choice, Entrant, Region, Subject},
+    subject::{Choice, Region, Subject},
 };
 
 const FORMAT: &str = "doorway-trace";

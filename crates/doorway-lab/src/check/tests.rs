@@ -11,7 +11,7 @@ use super::{
     search::{Search, Searched, Then},
     space::{Space, Whole},
 };
-use crate::subject::{Entrant, LocalState};
+use crate::{entrant::Entrant, subject::LocalState};
 
 /// A state as anybody can compare it: what registers hold, where processes are and what they are in the middle of writing,
 /// with tickets narrowed.

@@ -18,9 +18,10 @@ pub use self::{
 };
 use crate::{
     cost::Cost,
+    entrant::Entrant,
     schedule::{ScheduleError, Scheduler, View},
     simulate::{SimulateError, Simulation, scheduler, simulate},
-    subject::{Entrant, Subject},
+    subject::Subject,
 };
 
 /// What to measure.
