@@ -1,7 +1,7 @@
 //! An algorithm as the lab sees it: processes with local states, and what each may do next.
 
 use doorway_core::{
-    Algorithm, Claims, Exclusion, Layout, Local, Relabel, Request, Session, Size, Unfit,
+    Claims, Exclusion, Layout, Local, Relabel, Request, Session, Size, Unfit,
     layout::{Cell, Erased},
 };
 
