@@ -6,7 +6,7 @@
 //! itself. A process's own registers are read from a private copy and cost nothing in either model, because the
 //! algorithms do not read them. A passage begins with its first access.
 
-use doorway_core::{Home, layout::Cell};
+use doorway_core::Home;
 
 use crate::{
     machine::{Event, Half},
@@ -54,11 +54,12 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// A meter for these registers and `n` processes.
-    pub fn new(cells: &[Cell], n: usize) -> Self {
+    /// A meter for registers with these homes and `n` processes.
+    pub fn new(homes: impl Iterator<Item = Home>, n: usize) -> Self {
+        let homes: Vec<Home> = homes.collect();
         Self {
-            homes: cells.iter().map(|cell| cell.home).collect(),
-            cached: vec![vec![0; n.div_ceil(64)]; cells.len()],
+            cached: vec![vec![0; n.div_ceil(64)]; homes.len()],
+            homes,
             running: vec![(0, 0); n],
             cc: Cost::default(),
             dsm: Cost::default(),
@@ -127,12 +128,7 @@ mod tests {
 
     #[test]
     fn caches_and_homes() {
-        let cells: Vec<Cell> = [Home::Process(0), Home::Nobody]
-            .into_iter()
-            .enumerate()
-            .map(|(index, home)| Cell { index, bits: 1, name: String::new(), home, init: Box::new(false) })
-            .collect();
-        let mut meter = Meter::new(&cells, 2);
+        let mut meter = Meter::new([Home::Process(0), Home::Nobody].into_iter(), 2);
         assert_eq!(meter.observe(&access(0, Kind::Read, 0)), (1, 0), "first read: not cached, but at home");
         assert_eq!(meter.observe(&access(0, Kind::Read, 0)), (0, 0), "cached now");
         assert_eq!(meter.observe(&access(1, Kind::Read, 0)), (1, 1), "another process, another cache");
@@ -144,8 +140,7 @@ mod tests {
 
     #[test]
     fn passages_are_counted_when_they_end() {
-        let cells = [Cell { index: 0, bits: 1, name: String::new(), home: Home::Nobody, init: Box::new(false) }];
-        let mut meter = Meter::new(&cells, 1);
+        let mut meter = Meter::new([Home::Nobody].into_iter(), 1);
         for _ in 0..2 {
             meter.observe(&Event { from: Region::Remainder, ..access(0, Kind::Write, 0) });
             meter.observe(&access(0, Kind::Read, 0));

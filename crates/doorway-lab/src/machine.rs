@@ -81,12 +81,12 @@ impl<'s> Machine<'s> {
         };
         Ok(Self {
             subject,
-            values: subject.cells().iter().map(|cell| cell.init.copy()).collect(),
-            versions: vec![0; subject.cells().len()],
+            values: subject.layout().cells().map(|cell| cell.init.copy()).collect(),
+            versions: vec![0; subject.layout().registers()],
             locals: (0..n).map(local).collect::<Result<_, _>>()?,
             recalls: (0..n).map(|_| Recall::new(n)).collect(),
             writing: vec![None; n],
-            dense: subject.cells().iter().enumerate().map(|(i, cell)| (cell.id(), i)).collect(),
+            dense: subject.layout().cells().enumerate().map(|(i, cell)| (cell.id(), i)).collect(),
             kind,
             cut,
             describe: true,
@@ -189,7 +189,8 @@ impl<'s> Machine<'s> {
         };
         self.writing[p] = Some((step, to));
         let register = self.register_of(&step);
-        let access = register.map_or(String::new(), |r| format!("{} := … begins", self.subject.cells()[r].name));
+        let access =
+            register.map_or(String::new(), |r| format!("{} := … begins", self.subject.layout().cell(r).name()));
         Ok(Event {
             process: p,
             line: step.access.line,
@@ -295,7 +296,7 @@ impl<'s> Machine<'s> {
         garbage: bool,
         half: Option<Half>,
     ) -> String {
-        let name = register.map_or("", |r| self.subject.cells()[r].name.as_str());
+        let name = register.map_or(String::new(), |r| self.subject.layout().cell(r).name());
         let held = value.map_or(String::new(), Erased::text);
         let unchanged = effect.is_none();
         let effect = effect.map_or(String::new(), Erased::text);

@@ -117,7 +117,7 @@ pub fn simulate(
         steps: 0,
         violations: 0,
         violated: BTreeSet::new(),
-        meter: Meter::new(subject.cells(), size.n),
+        meter: Meter::new(subject.layout().cells().map(|cell| cell.home), size.n),
         crashed: Vec::new(),
         stuck: false,
         cut_off: false,

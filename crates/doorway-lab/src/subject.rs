@@ -1,9 +1,6 @@
 //! An algorithm as the lab sees it: processes with local states, and what each may do next.
 
-use doorway_core::{
-    Algorithm, Claims, Exclusion, Layout, Local, Relabel, Request, Size, Unfit,
-    layout::{Cell, Erased},
-};
+use doorway_core::{Algorithm, Claims, Exclusion, Layout, Local, Relabel, Request, Size, Unfit, layout::Erased};
 
 use crate::{
     fault::Fault,
@@ -149,7 +146,7 @@ pub trait Subject: Send + Sync {
     /// The mutant that it is, if it is one.
     fn mutant(&self) -> Option<&'static str>;
     /// Its registers.
-    fn cells(&self) -> &[Cell];
+    fn layout(&self) -> &Layout;
     /// Where process `p` starts.
     fn start(&self, p: usize) -> LocalState;
     /// What process `p` may do next.
@@ -299,8 +296,8 @@ where
     fn mutant(&self) -> Option<&'static str> {
         self.mutant
     }
-    fn cells(&self) -> &[Cell] {
-        self.layout.cells()
+    fn layout(&self) -> &Layout {
+        &self.layout
     }
 
     fn start(&self, p: usize) -> LocalState {

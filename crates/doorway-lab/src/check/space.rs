@@ -148,9 +148,9 @@ impl<'s> Space<'s> {
     pub(crate) fn new(subject: &'s dyn Subject, kind: RegisterKind) -> Result<Self, Fault> {
         let mut registers = Vec::new();
         let mut dense = FxHashMap::default();
-        for (i, cell) in subject.cells().iter().enumerate() {
+        for (i, cell) in subject.layout().cells().enumerate() {
             dense.insert(cell.id(), i as u16);
-            registers.push(values(cell)?);
+            registers.push(values(&cell)?);
         }
         let processes = (0..subject.size().n).map(|_| Process::default()).collect();
         let mut space = Self { subject, registers, dense, processes, kind };
@@ -162,7 +162,7 @@ impl<'s> Space<'s> {
 
     /// Where a register lives.
     pub(crate) fn home(&self, register: u16) -> Home {
-        self.subject.cells()[register as usize].home
+        self.subject.layout().cell(register as usize).home
     }
 
     /// How many local states of `p` are known.
@@ -300,9 +300,8 @@ impl<'s> Space<'s> {
     }
 }
 
-fn values(cell: &RegisterCell) -> Result<Values, Fault> {
-    let mut values =
-        Values { name: cell.name.clone(), list: Vec::new(), labels: Vec::new(), ids: FxHashMap::default() };
+fn values(cell: &RegisterCell<'_>) -> Result<Values, Fault> {
+    let mut values = Values { name: cell.name(), list: Vec::new(), labels: Vec::new(), ids: FxHashMap::default() };
     values.intern(cell.init.copy())?;
     Ok(values)
 }

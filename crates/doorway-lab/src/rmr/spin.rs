@@ -64,7 +64,7 @@ fn kept_waiting(subject: &dyn Subject, process: usize, steps: u64) -> Result<Opt
         return Ok(None);
     }
     let mut machine = Machine::new(subject, RegisterKind::Atomic, true)?.silent();
-    let mut meter = Meter::new(subject.cells(), size.n);
+    let mut meter = Meter::new(subject.layout().cells().map(|cell| cell.home), size.n);
     let mut random = Random::new(0, 2);
     let mut step = |p: usize| -> Result<(Region, (u64, u64)), Fault> {
         let choice = choose(&machine, p, &mut random);
