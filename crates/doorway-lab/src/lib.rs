@@ -33,4 +33,4 @@ pub use check::{
 pub use fault::Fault;
 pub use random::Random;
 pub use replay::{Access, Kind, Replay, Stop};
-pub use subject::{Choice, Entrant, LocalState, Move, Region, Stepped, Subject, build};
+pub use subject::{Choice, Entrant, LocalState, Move, Moves, Region, Stepped, Subject, build};

@@ -150,6 +150,8 @@ pub struct Pct {
     priority: Vec<i64>,
     lowest: i64,
     until_change: u64,
+    /// Who was first the last time and has not been lowered since.
+    first: Option<usize>,
 }
 
 /// Mean number of steps between two changes of priority.
@@ -163,12 +165,13 @@ impl Pct {
             priority.swap(i, random.below(i as u64 + 1) as usize);
         }
         let until_change = random.below(2 * CHANGE_EVERY);
-        Self { random, priority, lowest: 0, until_change }
+        Self { random, priority, lowest: 0, until_change, first: None }
     }
 
     fn lower(&mut self, p: usize) {
         self.lowest -= 1;
         self.priority[p] = self.lowest;
+        self.first = None;
     }
 }
 
@@ -183,7 +186,12 @@ impl Scheduler for Pct {
                 self.until_change = 1 + self.random.below(2 * CHANGE_EVERY);
             }
         }
-        Ok(view.able.iter().copied().max_by_key(|&p| self.priority[p]))
+        // Priorities are only ever lowered, so who is first stays so.
+        self.first = match self.first {
+            Some(first) if view.able.binary_search(&first).is_ok() => Some(first),
+            _ => view.able.iter().copied().max_by_key(|&p| self.priority[p]),
+        };
+        Ok(self.first)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The simulator: long runs under a scheduler, with the references of every passage counted. A run follows from its
 //! seed alone.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use doorway_core::RegisterKind;
 
@@ -46,7 +46,31 @@ pub struct Outcome {
     /// The run was cut off at its greatest number of steps.
     pub cut_off: bool,
     /// How often each process executed each line.
-    pub lines: Vec<std::collections::BTreeMap<u32, u64>>,
+    pub lines: Lines,
+}
+
+/// How often each process executed each line of the paper.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Lines(Vec<Vec<u64>>);
+
+impl Lines {
+    fn new(n: usize) -> Self {
+        Self(vec![Vec::new(); n])
+    }
+
+    #[inline]
+    fn count(&mut self, p: usize, line: u32) {
+        let (lines, line) = (&mut self.0[p], line as usize);
+        if line >= lines.len() {
+            lines.resize(line + 1, 0);
+        }
+        lines[line] += 1;
+    }
+
+    /// How often `p` executed this one.
+    pub fn of(&self, p: usize, line: u32) -> u64 {
+        self.0[p].get(line as usize).copied().unwrap_or(0)
+    }
 }
 
 /// A run that could not be made.
@@ -102,44 +126,63 @@ pub fn simulate(
     how: &Simulation,
     scheduler: &mut dyn Scheduler,
 ) -> Result<Outcome, SimulateError> {
+    let machine = Machine::new(subject, RegisterKind::Atomic, true).map_err(SimulateError::Fault)?.silent();
+    simulate_on(machine, subject, how, scheduler)
+}
+
+/// The same on a machine that is about to start: to see that those which remember and those which replay make the same run.
+///
+/// # Errors
+/// When the schedule cannot be followed, or the algorithm cannot be run in the lab.
+pub fn simulate_on(
+    mut machine: Machine<'_>,
+    subject: &dyn Subject,
+    how: &Simulation,
+    scheduler: &mut dyn Scheduler,
+) -> Result<Outcome, SimulateError> {
     let size = subject.size();
     let claims = subject.claims();
-    let mut machine = Machine::new(subject, RegisterKind::Atomic, true).map_err(SimulateError::Fault)?.silent();
-    let mut monitor = Monitor::new(size.n, size.k, claims.bound.map(|bound| bound(size)));
+    let bound = claims.bound.map(|bound| bound(size));
+    let mut monitor = Monitor::new(size.n, size.k, bound);
     let mut choices = Random::new(how.seed, 2);
     let mut crash = Crashes::new(how, size.n);
     let mut left = vec![how.passages; size.n];
     let mut regions = vec![Region::Remainder; size.n];
     let mut able: Vec<usize> = if how.passages == 0 { Vec::new() } else { (0..size.n).collect() };
     let mut standstill = Standstill::new(size.n);
-    let mut last: Option<Event> = None;
     let mut outcome = Outcome {
         steps: 0,
         violations: 0,
         violated: BTreeSet::new(),
-        meter: Meter::new(subject.layout().cells().map(|cell| cell.home), size.n),
+        meter: Meter::new(size.n),
         crashed: Vec::new(),
         stuck: false,
         cut_off: false,
-        lines: vec![Default::default(); size.n],
+        lines: Lines::new(size.n),
     };
-    while let Some(p) = scheduler.next(&View { able: &able, last: last.as_ref(), regions: &regions })? {
+    loop {
+        let last = (outcome.steps > 0).then(|| machine.last());
+        let Some(p) = scheduler.next(&View { able: &able, last, regions: &regions })? else { break };
         if outcome.steps >= how.max_steps {
             outcome.cut_off = true;
             break;
         }
-        let chosen = machine.moves(p).len() > 1;
-        let choice = choose(&machine, p, &mut choices);
-        let event = machine.step(p, choice, None).map_err(SimulateError::Fault)?;
+        let chosen = machine.has_several(p);
+        let index = choose(&machine, p, &mut choices);
+        machine.advance(p, index).map_err(SimulateError::Fault)?;
+        let event = machine.last();
         outcome.steps += 1;
-        outcome.meter.observe(&event);
-        *outcome.lines[p].entry(event.line).or_default() += 1;
+        outcome.meter.observe(event);
+        outcome.lines.count(p, event.line);
         regions[p] = event.to;
-        let value = event.register.map(|r| machine.value(r));
-        for property in monitor.observe(&event, value) {
-            if claims.properties.contains(&property) {
-                outcome.violations += 1;
-                outcome.violated.insert(property.name());
+        let value = bound.and_then(|bound| machine.exceeds(event, bound));
+        // Most steps stay in a region, and there is nothing to see in them.
+        if value.is_some() || event.from != event.to || event.abandons || event.from == Region::Remainder {
+            for property in monitor.observe(event, value) {
+                if claims.properties.contains(&property) {
+                    outcome.violations += 1;
+                    outcome.violated.insert(property.name());
+                }
             }
         }
         if event.from == Region::Remainder {
@@ -153,12 +196,11 @@ pub fn simulate(
         if changed {
             able.retain(|q| !(outcome.crashed.contains(q) || regions[*q] == Region::Remainder && left[*q] == 0));
         }
-        standstill.observe(&event, chosen, &machine);
+        standstill.observe(event, chosen, &machine);
         if standstill.is_complete(&able) {
             outcome.stuck = true;
             break;
         }
-        last = Some(event);
     }
     Ok(outcome)
 }
@@ -184,7 +226,7 @@ struct Noted {
     /// The process has come back to a state.
     back: bool,
     /// A state that it was in, how many rounds ago, and after how many a newer one is kept.
-    kept: Option<(LocalState, u32, u32)>,
+    kept: Option<(Arc<LocalState>, u32, u32)>,
 }
 
 impl Standstill {
@@ -225,9 +267,9 @@ impl Standstill {
 
 impl Noted {
     /// Whether this state is the one that was kept; keeps it if the other is too old.
-    fn has_come_back(&mut self, local: &LocalState) -> bool {
+    fn has_come_back(&mut self, local: &Arc<LocalState>) -> bool {
         match &mut self.kept {
-            Some((kept, ..)) if kept == local => return true,
+            Some((kept, ..)) if Arc::ptr_eq(kept, local) || kept == local => return true,
             Some((_, age, patience)) if *age < *patience => *age += 1,
             Some((kept, age, patience)) => (*kept, *age, *patience) = (local.clone(), 0, patience.saturating_mul(2)),
             None => self.kept = Some((local.clone(), 0, 1)),
@@ -236,18 +278,15 @@ impl Noted {
     }
 }
 
-/// What a process chooses: the only thing it can, or one at random. A wait is given up once in a while.
-pub(crate) fn choose(machine: &Machine<'_>, p: usize, random: &mut Random) -> Choice {
+/// Which move a process chooses: the only one that it has, or one at random. A wait is given up once in a while.
+#[inline]
+pub(crate) fn choose(machine: &Machine<'_>, p: usize, random: &mut Random) -> usize {
+    if !machine.has_several(p) {
+        return 0;
+    }
     match machine.moves(p) {
-        [only] => only.choice,
-        [first, second] if second.choice == Choice::Abandon => {
-            if random.below(16) == 0 {
-                Choice::Abandon
-            } else {
-                first.choice
-            }
-        }
-        several => several[random.below(several.len() as u64) as usize].choice,
+        [_, second] if second.choice == Choice::Abandon => usize::from(random.below(16) == 0),
+        several => random.below(several.len() as u64) as usize,
     }
 }
 

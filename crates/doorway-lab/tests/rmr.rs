@@ -5,11 +5,9 @@ mod common;
 use std::sync::atomic::Ordering::Relaxed;
 
 use common::{Toy, toy};
-use doorway_core::{Problem, RegisterKind, Size};
+use doorway_core::{Problem, Size};
 use doorway_lab::{
-    Entrant, Limits, Maxima, Most, Progress, Random, Subject,
-    machine::Machine,
-    most,
+    Entrant, Limits, Maxima, Most, Progress, Subject, most,
     rmr::{Class, Curve, Sweep, WAITS, Watch, measure, spin_cost},
     schedule::{SECTION_4, ScheduleError},
     simulate::{SimulateError, Simulation, scheduler, schedulers, simulate},
@@ -32,35 +30,6 @@ fn small_sizes(entrant: &Entrant) -> Vec<Size> {
     match entrant.claims.problem {
         Problem::KExclusion => vec![Size::slots(2, 1), Size::slots(3, 2)],
         _ => vec![Size::mutex(2), Size::mutex(3)],
-    }
-}
-
-/// Recalled steps are the steps that a replay makes: two machines, one that recalls and one that replays, follow the same
-/// schedule, in which everybody waits a lot.
-#[test]
-fn recalled_steps_are_replayed_steps() {
-    for entrant in Entrant::all() {
-        let k = if entrant.claims.problem == Problem::KExclusion { 2 } else { 1 };
-        let subject = entrant.build(Size::slots(5, k), None, false).expect("it fits");
-        let new = || Machine::new(&*subject, RegisterKind::Atomic, true).expect("it runs");
-        let (mut replays, mut recalls) = (new(), new().silent());
-        let mut random = Random::new(5, 0);
-        let mut p = 0;
-        for _ in 0..20_000 {
-            // Bursts, so that many looks find what they found before.
-            if random.below(8) == 0 {
-                p = random.below(5) as usize;
-            }
-            let moves = replays.moves(p);
-            let choice = moves[random.below(moves.len() as u64) as usize].choice;
-            let replayed = replays.step(p, choice, None).expect("it steps");
-            let recalled = recalls.step(p, choice, None).expect("it steps");
-            let seen = |e: &doorway_lab::machine::Event| (e.line, e.kind, e.register, e.from, e.to, e.abandons, e.idle);
-            assert_eq!(seen(&recalled), seen(&replayed), "{}", entrant.name);
-            for r in 0..replays.registers() {
-                assert!(replays.value(r).same(recalls.value(r)), "{} register {r}", entrant.name);
-            }
-        }
     }
 }
 

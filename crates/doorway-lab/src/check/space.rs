@@ -1,10 +1,7 @@
 //! What has been learned of an algorithm: the values of its registers and the local states of its processes, each with a
 //! number, and what each move does. Learned from the very code that ships, once; the search then runs on the numbers.
 
-use std::{
-    hash::{Hash, Hasher},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use doorway_core::{
     Home, RegisterKind, Relabel, Ticket,
@@ -15,6 +12,7 @@ use rustc_hash::FxHashMap;
 use super::relabel::{Labels, Map};
 use crate::{
     fault::Fault,
+    item::Whole,
     replay::Kind,
     subject::{Choice, LocalState, Region, Subject},
 };
@@ -29,21 +27,6 @@ pub(crate) struct Values {
 
 /// The numbers of values are kept in 24 bits where outcomes are looked up.
 const MAX_VALUES: u32 = 1 << 24;
-
-/// A value that is compared whole, never by a fingerprint.
-pub(crate) struct Whole(pub(crate) Box<dyn Erased>);
-
-impl PartialEq for Whole {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.same(&*other.0)
-    }
-}
-impl Eq for Whole {}
-impl Hash for Whole {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash_into(state);
-    }
-}
 
 impl Values {
     fn intern(&mut self, value: Box<dyn Erased>) -> Result<u32, Fault> {

@@ -9,9 +9,12 @@ use super::{
     expand::Rules,
     explore::End,
     search::{Search, Searched, Then},
-    space::{Space, Whole},
+    space::Space,
 };
-use crate::subject::{Entrant, LocalState};
+use crate::{
+    item::Whole,
+    subject::{Entrant, LocalState},
+};
 
 /// A state as anybody can compare it: what registers hold, where processes are and what they are in the middle of writing,
 /// with tickets narrowed.

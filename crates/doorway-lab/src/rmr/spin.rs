@@ -64,12 +64,13 @@ fn kept_waiting(subject: &dyn Subject, process: usize, steps: u64) -> Result<Opt
         return Ok(None);
     }
     let mut machine = Machine::new(subject, RegisterKind::Atomic, true)?.silent();
-    let mut meter = Meter::new(subject.layout().cells().map(|cell| cell.home), size.n);
+    let mut meter = Meter::new(size.n);
     let mut random = Random::new(0, 2);
     let mut step = |p: usize| -> Result<(Region, (u64, u64)), Fault> {
-        let choice = choose(&machine, p, &mut random);
-        let event = machine.step(p, choice, None)?;
-        Ok((event.to, meter.observe(&event)))
+        let index = choose(&machine, p, &mut random);
+        machine.advance(p, index)?;
+        let event = machine.last();
+        Ok((event.to, meter.observe(event)))
     };
     for holder in (0..size.n).filter(|&p| p != process).take(size.k) {
         let mut inside = false;
