@@ -86,6 +86,14 @@ impl Meter {
         cost
     }
 
+    /// Process `p` has looked again at a register of which it has a valid copy.
+    #[inline]
+    pub(crate) fn looked_again(&mut self, p: usize, remote: bool) {
+        if remote {
+            self.running[p].1 += 1;
+        }
+    }
+
     /// What an access to a register would cost process `p` in CC.
     pub fn would_cost(&self, slot: usize, p: usize, kind: Kind) -> u64 {
         match kind {

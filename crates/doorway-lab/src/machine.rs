@@ -5,20 +5,18 @@
 mod event;
 mod learned;
 mod memory;
+mod recall;
 
 use std::sync::Arc;
 
 use doorway_core::{RegisterKind, layout::Erased};
 
 pub use self::event::{Event, Half};
-use self::{
-    learned::{Learned, NONE, State},
-    memory::Memory,
-};
+use self::{learned::Learned, memory::Memory};
 use crate::{
     fault::Fault,
     replay::Kind,
-    subject::{Choice, LocalState, Move, Region, Stepped, Subject},
+    subject::{Choice, LocalState, Move, Region, Subject},
 };
 
 /// The register of a step.
@@ -97,6 +95,11 @@ impl<'s> Machine<'s> {
     /// How many processes are in the critical section.
     pub fn inside(&self) -> usize {
         (0..self.processes()).filter(|&p| self.region(p) == Region::Critical).count()
+    }
+
+    /// The paper's line that process `p` is at.
+    pub(crate) fn line(&self, p: usize) -> u32 {
+        self.processes[p].now.line
     }
 
     /// Whether process `p` may do several things next.
@@ -211,31 +214,6 @@ impl<'s> Machine<'s> {
         })
     }
 
-    /// Whether steps are remembered.
-    #[inline]
-    fn remembers(&self) -> bool {
-        !self.describe && self.cut && self.kind == RegisterKind::Atomic
-    }
-
-    /// Process `p` makes its move of this index. What it has done is the [last](Self::last) step then.
-    ///
-    /// # Errors
-    /// When the algorithm cannot be run in the lab.
-    #[inline]
-    pub(crate) fn advance(&mut self, p: usize, index: usize) -> Result<(), Fault> {
-        if self.remembers() {
-            return self.recall(p, index);
-        }
-        self.last = self.step(p, self.moves(p)[index].choice, None)?;
-        Ok(())
-    }
-
-    /// The last step that was made by [`advance`](Self::advance).
-    #[inline]
-    pub(crate) fn last(&self) -> &Event {
-        &self.last
-    }
-
     fn make(
         &mut self,
         p: usize,
@@ -264,7 +242,7 @@ impl<'s> Machine<'s> {
         let mut changed = false;
         if let (Some(_), Some(new)) = (touched.register, stepped.effect) {
             let new = self.memory.number(new);
-            changed = self.memory.hold(touched.slot, new) || half.is_some();
+            changed = self.memory.write(touched.slot, Some(new)) || half.is_some();
         }
         Ok(Event {
             process: p,
@@ -287,67 +265,6 @@ impl<'s> Machine<'s> {
         let Some(slot) = self.memory.slot(step.access.register) else { return Touch::default() };
         let touched = self.memory.at(slot);
         Touch { register: Some(touched.number as usize), slot, remote: touched.home != p as u32 }
-    }
-
-    /// A step that has been made before is not replayed. Nothing is copied that need not be: most steps of long runs are
-    /// made here.
-    #[inline]
-    fn recall(&mut self, p: usize, index: usize) -> Result<(), Fault> {
-        let process = &mut self.processes[p];
-        let State { mut slot, mut kind, mut line, mut waits, .. } = process.now;
-        let last = &mut self.last;
-        last.process = p;
-        last.from = process.now.region;
-        last.abandons = false;
-        if index > 0 {
-            let Move { choice, access } = process.moves()[index];
-            slot = self.memory.slot(access.register).map_or(NONE, |slot| slot as u32);
-            (kind, line, waits) = (access.kind, access.line, access.waits);
-            last.abandons = choice == Choice::Abandon;
-        }
-        (last.line, last.kind) = (line, kind);
-        let found = State::finds(kind, slot, &self.memory);
-        let (effect, moves) = match process.outcome(index, found) {
-            Some(outcome) => (outcome.effect, process.go(outcome.next)),
-            None => self.learn(p, index, slot)?,
-        };
-        let last = &mut self.last;
-        last.to = self.processes[p].now.region;
-        last.idle = waits && effect == NONE && !moves;
-        last.changed = effect != NONE && self.memory.hold(slot as usize, effect);
-        last.register = None;
-        if slot != NONE {
-            let touched = self.memory.at(slot as usize);
-            last.register = Some(touched.number as usize);
-            last.slot = slot as usize;
-            last.remote = touched.home != p as u32;
-        }
-        Ok(())
-    }
-
-    /// Replays a step and notes what comes of it: the value that it leaves in the register, and whether the process is in another
-    /// state now.
-    #[cold]
-    #[inline(never)]
-    fn learn(&mut self, p: usize, index: usize, slot: u32) -> Result<(u32, bool), Fault> {
-        if self.memory.is_full() {
-            self.memory.forget();
-            self.processes.iter_mut().for_each(Learned::forget);
-        }
-        let (process, subject) = (&mut self.processes[p], self.subject);
-        process.make_room(self.most);
-        let step = process.moves()[index];
-        let found = State::finds(step.access.kind, slot, &self.memory);
-        let held = (slot != NONE).then(|| self.memory.held(slot as usize));
-        let mut stepped = subject.step(p, process.local(), step.choice, held, true)?;
-        let effect = match stepped.effect.take() {
-            Some(effect) if slot != NONE => self.memory.number(effect),
-            _ => NONE,
-        };
-        let Stepped { local, pending, .. } = stepped;
-        let moves = |local: &LocalState| subject.moves_at(p, local, pending, true);
-        let moves = process.arrive((index, found, effect), local, moves, &mut self.memory)?;
-        Ok((effect, moves))
     }
 
     fn describe(

@@ -59,12 +59,12 @@ impl Lines {
     }
 
     #[inline]
-    fn count(&mut self, p: usize, line: u32) {
+    fn count(&mut self, p: usize, line: u32, times: u64) {
         let (lines, line) = (&mut self.0[p], line as usize);
         if line >= lines.len() {
             lines.resize(line + 1, 0);
         }
-        lines[line] += 1;
+        lines[line] += times;
     }
 
     /// How often `p` executed this one.
@@ -150,6 +150,8 @@ pub fn simulate_on(
     let mut regions = vec![Region::Remainder; size.n];
     let mut able: Vec<usize> = if how.passages == 0 { Vec::new() } else { (0..size.n).collect() };
     let mut standstill = Standstill::new(size.n);
+    // How often each has looked again without more being said of it.
+    let mut looks = vec![0; size.n];
     let mut outcome = Outcome {
         steps: 0,
         violations: 0,
@@ -167,40 +169,48 @@ pub fn simulate_on(
             outcome.cut_off = true;
             break;
         }
-        let chosen = machine.has_several(p);
-        let index = choose(&machine, p, &mut choices);
-        machine.advance(p, index).map_err(SimulateError::Fault)?;
-        let event = machine.last();
-        outcome.steps += 1;
-        outcome.meter.observe(event);
-        outcome.lines.count(p, event.line);
-        regions[p] = event.to;
-        let value = bound.and_then(|bound| machine.exceeds(event, bound));
-        // Most steps stay in a region, and there is nothing to see in them.
-        if value.is_some() || event.from != event.to || event.abandons || event.from == Region::Remainder {
-            for property in monitor.observe(event, value) {
-                if claims.properties.contains(&property) {
-                    outcome.violations += 1;
-                    outcome.violated.insert(property.name());
+        // Most steps of most runs: somebody is still waiting. What is noted of every step is noted of these in fewer words.
+        if bound.is_none_or(|bound| machine.none_exceeds(bound)) && machine.looks_again(p) {
+            outcome.meter.looked_again(p, machine.last().remote);
+            looks[p] += 1;
+            standstill.looked(p);
+        } else {
+            let chosen = machine.has_several(p);
+            let index = choose(&machine, p, &mut choices);
+            machine.advance(p, index).map_err(SimulateError::Fault)?;
+            let event = machine.last();
+            outcome.meter.observe(event);
+            outcome.lines.count(p, event.line, 1 + std::mem::take(&mut looks[p]));
+            regions[p] = event.to;
+            let value = bound.and_then(|bound| machine.exceeds(event, bound));
+            if value.is_some() || event.from != event.to || event.abandons || event.from == Region::Remainder {
+                for property in monitor.observe(event, value) {
+                    if claims.properties.contains(&property) {
+                        outcome.violations += 1;
+                        outcome.violated.insert(property.name());
+                    }
                 }
             }
+            if event.from == Region::Remainder {
+                left[p] -= 1;
+            }
+            if event.to == Region::Remainder && left[p] == 0 {
+                able.retain(|q| *q != p);
+            }
+            standstill.observe(event, chosen, &machine);
         }
-        if event.from == Region::Remainder {
-            left[p] -= 1;
-        }
-        let mut changed = event.to == Region::Remainder && left[p] == 0;
+        outcome.steps += 1;
         if let Some(dead) = crash.now(outcome.steps, &able, &regions) {
             outcome.crashed.push(dead);
-            changed = true;
+            able.retain(|q| *q != dead);
         }
-        if changed {
-            able.retain(|q| !(outcome.crashed.contains(q) || regions[*q] == Region::Remainder && left[*q] == 0));
-        }
-        standstill.observe(event, chosen, &machine);
         if standstill.is_complete(&able) {
             outcome.stuck = true;
             break;
         }
+    }
+    for (p, looks) in looks.into_iter().enumerate().filter(|(_, looks)| *looks > 0) {
+        outcome.lines.count(p, machine.line(p), looks);
     }
     Ok(outcome)
 }
@@ -214,68 +224,76 @@ pub fn simulate_on(
 struct Standstill {
     /// Counts the changes: what was noted before the last one is void.
     changes: u64,
-    noted: Vec<Noted>,
+    /// When something was last noted of each process, in changes, and whether it has come back to a state: twice the one, and
+    /// one more for the other.
+    noted: Vec<u64>,
+    /// A state that each was in, how many rounds ago, and after how many a newer one is kept.
+    kept: Vec<Option<(Arc<LocalState>, u32, u32)>>,
     /// How many processes have come back, of those who may have crashed since, too.
     back: usize,
 }
 
-#[derive(Clone, Default)]
-struct Noted {
-    /// When this was noted.
-    changes: u64,
-    /// The process has come back to a state.
-    back: bool,
-    /// A state that it was in, how many rounds ago, and after how many a newer one is kept.
-    kept: Option<(Arc<LocalState>, u32, u32)>,
-}
-
 impl Standstill {
     fn new(n: usize) -> Self {
-        Self { changes: 1, noted: vec![Noted::default(); n], back: 0 }
+        Self { changes: 1, noted: vec![0; n], kept: vec![None; n], back: 0 }
     }
 
     /// Notes a step, and whether it was one of several that the process could have taken.
+    #[inline]
     fn observe(&mut self, event: &Event, chosen: bool, machine: &Machine<'_>) {
         let p = event.process;
         if event.changed || chosen || event.from != event.to {
             self.changes += 1;
             self.back = 0;
         }
-        let noted = &mut self.noted[p];
-        if noted.changes != self.changes {
-            *noted = Noted { changes: self.changes, ..Noted::default() };
-        }
-        if noted.back {
+        if self.noted[p] == self.is_back() {
             return;
         }
-        let is_back = event.idle && !chosen || {
-            let begins_round = matches!(machine.moves(p), [only] if only.access.waits);
-            begins_round && noted.has_come_back(machine.local(p))
-        };
-        if is_back {
-            noted.back = true;
+        if event.idle && !chosen {
+            self.looked(p);
+            return;
+        }
+        if self.noted[p] != 2 * self.changes {
+            self.noted[p] = 2 * self.changes;
+            self.kept[p] = None;
+        }
+        let begins_round = matches!(machine.moves(p), [only] if only.access.waits);
+        if begins_round && has_come_back(&mut self.kept[p], machine.local(p)) {
+            self.looked(p);
+        }
+    }
+
+    /// Notes that a process is where it was.
+    #[inline]
+    fn looked(&mut self, p: usize) {
+        let is_back = self.is_back();
+        if std::mem::replace(&mut self.noted[p], is_back) != is_back {
             self.back += 1;
         }
     }
 
+    /// What is noted of a process that has come back since the last change.
+    #[inline]
+    fn is_back(&self) -> u64 {
+        2 * self.changes + 1
+    }
+
     /// Whether all of these have come back.
+    #[inline]
     fn is_complete(&self, able: &[usize]) -> bool {
-        let is_back = |p: usize| self.noted[p].back && self.noted[p].changes == self.changes;
-        !able.is_empty() && self.back >= able.len() && able.iter().all(|&p| is_back(p))
+        !able.is_empty() && self.back >= able.len() && able.iter().all(|&p| self.noted[p] == self.is_back())
     }
 }
 
-impl Noted {
-    /// Whether this state is the one that was kept; keeps it if the other is too old.
-    fn has_come_back(&mut self, local: &Arc<LocalState>) -> bool {
-        match &mut self.kept {
-            Some((kept, ..)) if Arc::ptr_eq(kept, local) || kept == local => return true,
-            Some((_, age, patience)) if *age < *patience => *age += 1,
-            Some((kept, age, patience)) => (*kept, *age, *patience) = (local.clone(), 0, patience.saturating_mul(2)),
-            None => self.kept = Some((local.clone(), 0, 1)),
-        }
-        false
+/// Whether this state is the one that was kept; keeps it if the other is too old.
+fn has_come_back(kept: &mut Option<(Arc<LocalState>, u32, u32)>, local: &Arc<LocalState>) -> bool {
+    match kept {
+        Some((kept, ..)) if Arc::ptr_eq(kept, local) || kept == local => return true,
+        Some((_, age, patience)) if *age < *patience => *age += 1,
+        Some((kept, age, patience)) => (*kept, *age, *patience) = (local.clone(), 0, patience.saturating_mul(2)),
+        None => *kept = Some((local.clone(), 0, 1)),
     }
+    false
 }
 
 /// Which move a process chooses: the only one that it has, or one at random. A wait is given up once in a while.

@@ -74,6 +74,8 @@ pub(super) struct Learned {
     pub(super) now: State,
     /// How often it has been of use to know a state since all were forgotten.
     used: u32,
+    /// How often the register had been written that it looked at in vain with its last step; [`NOT_IN_VAIN`] if it did not.
+    pub(super) looked: u64,
     states: Vec<State>,
     wholes: Vec<Whole>,
     ids: FxHashMap<Arc<LocalState>, u32>,
@@ -87,6 +89,9 @@ pub(super) struct Learned {
     began: Option<Arc<LocalState>>,
 }
 
+/// No register is written as often.
+pub(super) const NOT_IN_VAIN: u64 = u64::MAX;
+
 /// So many states are kept at first.
 const FEW: usize = 1 << 8;
 
@@ -98,6 +103,7 @@ impl Learned {
             at: 0,
             now,
             used: 0,
+            looked: NOT_IN_VAIN,
             states: vec![now],
             wholes: vec![Whole { local, moves }],
             ids: FxHashMap::default(),

@@ -26,6 +26,8 @@ pub(super) struct Touched {
     pub(super) home: u32,
     /// What it holds.
     pub(super) value: u32,
+    /// How often it has been written or updated.
+    pub(super) writes: u64,
 }
 
 /// No process's.
@@ -88,7 +90,7 @@ impl<'s> Memory<'s> {
             Home::Process(p) => p as u32,
             Home::Nobody => NOBODYS,
         };
-        self.touched.push(Touched { number: number as u32, home, value });
+        self.touched.push(Touched { number: number as u32, home, value, writes: 0 });
         self.slots.insert(id, slot as u32);
         Some(slot)
     }
@@ -120,7 +122,7 @@ impl<'s> Memory<'s> {
     #[inline]
     pub(super) fn exceeds(&self, slot: usize, bound: u64) -> bool {
         // Mostly no value that there ever was does.
-        self.values.largest > bound && self.values.list[self.touched[slot].value as usize].1 > bound
+        !self.none_exceeds(bound) && self.values.list[self.touched[slot].value as usize].1 > bound
     }
 
     /// The number of a value.
@@ -128,10 +130,19 @@ impl<'s> Memory<'s> {
         self.values.intern(value)
     }
 
-    /// Makes a slot hold the value of this number; says whether it held another.
+    /// A slot is written, or updated to what it held before; with a value, it holds that of this number then. Says whether it held
+    /// another.
     #[inline]
-    pub(super) fn hold(&mut self, slot: usize, value: u32) -> bool {
-        std::mem::replace(&mut self.touched[slot].value, value) != value
+    pub(super) fn write(&mut self, slot: usize, value: Option<u32>) -> bool {
+        let touched = &mut self.touched[slot];
+        touched.writes += 1;
+        value.is_some_and(|value| std::mem::replace(&mut touched.value, value) != value)
+    }
+
+    /// Whether no value that there has been holds a larger number than this.
+    #[inline]
+    pub(super) fn none_exceeds(&self, bound: u64) -> bool {
+        self.values.largest <= bound
     }
 
     /// Whether there are so many values that some should be forgotten.
