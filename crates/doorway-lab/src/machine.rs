@@ -9,15 +9,31 @@ mod recall;
 
 use std::sync::Arc;
 
-use doorway_core::{RegisterKind, layout::Erased};
+use doorway_core::{Layout, RegisterKind, layout::Erased};
 
 pub use self::event::{Event, Half};
-use self::{learned::Learned, memory::Memory};
+use self::{
+    learned::{Learned, NONE, NOT_IN_VAIN, State},
+    memory::Memory,
+};
 use crate::{
     fault::Fault,
     replay::Kind,
     subject::{Choice, LocalState, Move, Region, Subject},
 };
+
+/// An access that is about to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct Pending {
+    /// What it does.
+    pub kind: Kind,
+    /// The register, in the order in which the run has come to know them; `None` for a choice.
+    pub slot: Option<usize>,
+    /// The register lives with another process or with nobody.
+    pub remote: bool,
+    /// The paper's line.
+    pub line: u32,
+}
 
 /// The register of a step.
 #[derive(Default)]
@@ -95,6 +111,27 @@ impl<'s> Machine<'s> {
     /// How many processes are in the critical section.
     pub fn inside(&self) -> usize {
         (0..self.processes()).filter(|&p| self.region(p) == Region::Critical).count()
+    }
+
+    /// The access that process `p` makes next: the first one, if it may choose.
+    #[inline]
+    pub fn pending(&self, p: usize) -> Pending {
+        let State { slot, kind, line, .. } = self.processes[p].now;
+        let slot = (slot != NONE).then_some(slot as usize);
+        let remote = slot.is_some_and(|slot| self.memory.at(slot).home != p as u32);
+        Pending { kind, slot, remote, line }
+    }
+
+    /// Whether process `p` looks at a register at which it has looked in vain, and which has not been written since. It is not known
+    /// of everybody who waits: who looks at several registers may wait as well.
+    pub fn waits_in_vain(&self, p: usize) -> bool {
+        let process = &self.processes[p];
+        process.looked != NOT_IN_VAIN && process.looked == self.memory.at(process.now.slot as usize).writes
+    }
+
+    /// The registers.
+    pub fn layout(&self) -> &'s Layout {
+        self.memory.layout()
     }
 
     /// The paper's line that process `p` is at.
@@ -240,10 +277,13 @@ impl<'s> Machine<'s> {
             self.processes[p] = Learned::new(stepped.local, moves, &mut self.memory);
         }
         let mut changed = false;
-        if let (Some(_), Some(new)) = (touched.register, stepped.effect) {
-            let new = self.memory.number(new);
-            changed = self.memory.write(touched.slot, Some(new)) || half.is_some();
+        if touched.register.is_some() && step.access.kind != Kind::Read {
+            let new = stepped.effect.map(|new| self.memory.number(new));
+            changed = self.memory.write(touched.slot, new) || new.is_some() && half.is_some();
         }
+        let process = &mut self.processes[p];
+        let in_vain = idle && step.access.kind == Kind::Read && !process.now.several;
+        process.looked = if in_vain { self.memory.at(touched.slot).writes } else { NOT_IN_VAIN };
         Ok(Event {
             process: p,
             line: step.access.line,

@@ -11,7 +11,7 @@ use crate::{
     machine::{Event, Machine},
     monitor::Monitor,
     random::Random,
-    schedule::{Pct, RoundRobin, SECTION_4, ScheduleError, Scheduler, Script, Uniform, View, section_4},
+    schedule::{ScheduleError, Scheduler, View},
     subject::{Choice, LocalState, Region, Subject},
 };
 
@@ -84,38 +84,7 @@ pub enum SimulateError {
     Fault(Fault),
 }
 
-/// A scheduler by its name; `script` reads the file of `script:FILE`.
-///
-/// # Errors
-/// If there is none of that name, or the script is not one.
-pub fn scheduler<E: From<ScheduleError>>(
-    name: &str,
-    subject: &dyn Subject,
-    seed: u64,
-    script: impl FnOnce(&str) -> Result<String, E>,
-) -> Result<Box<dyn Scheduler>, E> {
-    let n = subject.size().n;
-    Ok(match name {
-        "round-robin" => Box::new(RoundRobin::default()),
-        "random" => Box::new(Uniform(Random::new(seed, 1))),
-        "pct" => Box::new(Pct::new(n, Random::new(seed, 1))),
-        SECTION_4 if subject.name() == "burns-lamport" => Box::new(Script::parse(&section_4(n), n)?),
-        name => match (name.strip_prefix("script:"), crate::schedule::section_5_for(name, subject)) {
-            (Some(file), _) => Box::new(Script::parse(&script(file)?, n)?.for_simulation()?),
-            (None, Some(text)) => Box::new(Script::parse(&text?, n)?),
-            (None, None) => return Err(ScheduleError::Unknown(name.into()).into()),
-        },
-    })
-}
-
-/// The schedulers that every algorithm has, and then the ones that papers have made for this one.
-pub fn schedulers(algorithm: &str) -> Vec<&'static str> {
-    let mut names = vec!["random", "pct", "round-robin"];
-    if algorithm == "burns-lamport" {
-        names.push(SECTION_4);
-    }
-    names
-}
+pub use crate::schedule::{scheduler, schedulers};
 
 /// Runs a subject under a scheduler.
 ///
@@ -164,7 +133,9 @@ pub fn simulate_on(
     };
     loop {
         let last = (outcome.steps > 0).then(|| machine.last());
-        let Some(p) = scheduler.next(&View { able: &able, last, regions: &regions })? else { break };
+        let meter = &outcome.meter;
+        let view = View { able: &able, last, regions: &regions, machine: &machine, meter };
+        let Some(p) = scheduler.next(&view)? else { break };
         if outcome.steps >= how.max_steps {
             outcome.cut_off = true;
             break;

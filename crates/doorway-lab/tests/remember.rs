@@ -8,7 +8,7 @@ use doorway_core::{Problem, RegisterKind, Size};
 use doorway_lab::{
     Entrant, Random, Subject,
     machine::{Event, Machine},
-    schedule::ScheduleError,
+    schedule::{ADVERSARIES, ScheduleError},
     simulate::{Outcome, Simulation, scheduler, simulate_on},
 };
 
@@ -46,9 +46,20 @@ fn every_algorithm_makes_the_same_runs() {
                 let how = Simulation { passages: 6, seed, crashes: 0, max_steps: 6_000 };
                 let what = format!("{} {:?} n = {n} abandons: {abandons}", entrant.name, entrant.variant);
                 same_runs(&what, &*subject, &["random", "pct", "round-robin"], &how);
-                same_runs(&what, &*subject, &["random"], &Simulation { crashes: 1, ..how });
+                same_runs(&what, &*subject, &["random", "strong-adaptive:victim"], &Simulation { crashes: 1, ..how });
             }
         }
+    }
+}
+
+/// What an adversary sees does not depend on how steps are made either.
+#[test]
+fn every_adversary_makes_the_same_runs() {
+    for entrant in Entrant::all() {
+        let k = if entrant.claims.problem == Problem::KExclusion { 2 } else { 1 };
+        let subject = entrant.build(Size::slots(5, k), None, false).expect("it fits");
+        let how = Simulation { passages: 6, seed: 6, crashes: 0, max_steps: 4_000 };
+        same_runs(entrant.name, &*subject, &ADVERSARIES, &how);
     }
 }
 

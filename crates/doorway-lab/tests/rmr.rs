@@ -8,7 +8,7 @@ use common::{Toy, toy};
 use doorway_core::{Problem, Size};
 use doorway_lab::{
     Entrant, Limits, Maxima, Most, Progress, Subject, most,
-    rmr::{Class, Curve, Sweep, WAITS, Watch, measure, spin_cost},
+    rmr::{Class, Curve, Passages, Sweep, WAITS, Watch, measure, spin_cost},
     schedule::{SECTION_4, ScheduleError},
     simulate::{SimulateError, Simulation, scheduler, schedulers, simulate},
 };
@@ -170,7 +170,7 @@ fn nobody_waits_where_everybody_may_go_in() {
 
 fn sweep(schedulers: &[&str], up_to: usize) -> Sweep {
     let schedulers = schedulers.iter().map(|name| (*name).into()).collect();
-    Sweep { k: 2, up_to, schedulers, passages: 3, seed: 1, max_steps: 100_000_000 }
+    Sweep { k: 2, up_to, schedulers, passages: Passages::Each(3), seed: 1, max_steps: 100_000_000 }
 }
 
 fn curve(name: &str, scheduler: &str, up_to: usize) -> Curve {

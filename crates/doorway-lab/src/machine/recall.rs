@@ -86,7 +86,7 @@ impl Machine<'_> {
     #[inline]
     pub(crate) fn looks_again(&mut self, p: usize) -> bool {
         let process = &self.processes[p];
-        if process.looked == NOT_IN_VAIN {
+        if process.looked == NOT_IN_VAIN || !self.remembers() {
             return false;
         }
         let State { slot, line, region, .. } = process.now;

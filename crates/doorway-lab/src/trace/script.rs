@@ -4,7 +4,7 @@ use doorway_core::{Property, RegisterKind};
 
 use super::{Run, Trace, TraceStep, Turn};
 use crate::{
-    schedule::{ScheduleError, Scheduler, Script, View},
+    schedule::{ScheduleError, Script},
     simulate::SimulateError,
     subject::{Choice, Region, Subject},
 };
@@ -28,7 +28,7 @@ impl Trace {
         let mut trace = Self::of(subject, registers);
         let (able, mut regions) = ((0..n).collect::<Vec<_>>(), vec![Region::Remainder; n]);
         let mut last = None;
-        while let Some(process) = script.next(&View { able: &able, last: last.as_ref(), regions: &regions })? {
+        while let Some(process) = script.follow(&able, last.as_ref(), &regions)? {
             if script.begins_loop() {
                 trace.loop_from = Some(trace.steps.len());
             }
