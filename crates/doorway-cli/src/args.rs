@@ -72,6 +72,15 @@ Schedulers:
   round-robin        one after the other
   random             anybody, each as likely
   pct                priorities that change at random
+  oblivious          an adversary whose schedule is fixed before the run: anybody, each as likely
+    oblivious:bursts               many turns in a row for one process, then for another
+    oblivious:skewed               process i is i + 1 times as slow as process 0
+  locality-aware     one that sees of every step whether it reads or writes and whether it is local
+                     in DSM, and when somebody enters or leaves (paper 004): anybody
+    locality-aware:hold-writes     remote writes are held back until everybody else waits
+    locality-aware:hold-release    whoever is inside is held back until everybody else waits
+  strong-adaptive    one that sees everything: anybody
+    strong-adaptive:victim         makes the last process pay in CC as often as it can
   002-section-4      burns-lamport only: its last process is blocked n(n-1)/2 times in one passage
   002-section-6      group-black-white-bakery only: what lets two sessions in if it is --mutant naive
   003-section-5:I,J  queue and the tickets only, k ≤ J < I < n: one of the runs h(I, J) of which no
@@ -95,7 +104,8 @@ passage with coherent caches (CC) and with distributed shared memory (DSM), and 
 and their mean over n, log₂ n and n². What is not local-spin has no bound in DSM: it is not fitted,
 and it is shown what waiting costs. With --exact, the most over all runs, for 2 and 3 processes.
 
-Schedulers: random, pct, round-robin and, for burns-lamport, 002-section-4; see lab simulate.
+Schedulers: random, pct, round-robin and, for burns-lamport, 002-section-4; adversaries if asked
+for; see lab simulate.
 
 Exit code:
   0  done
@@ -104,7 +114,8 @@ Exit code:
 Examples:
   doorway lab rmr
   doorway lab rmr bakery yang-anderson --up-to 256
-  doorway lab rmr burns-lamport --scheduler 002-section-4 --exact";
+  doorway lab rmr burns-lamport --scheduler 002-section-4 --exact
+  doorway lab rmr yang-anderson --up-to 4096 --total 100000 --scheduler oblivious --max-steps 10000000000";
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
@@ -219,6 +230,9 @@ pub(crate) struct Rmr {
     /// Passages per process
     #[arg(long, value_name = "P", default_value_t = 5)]
     pub(crate) passages: u64,
+    /// Passages of all processes together, at least, shared out evenly; instead of --passages
+    #[arg(long, value_name = "P", conflicts_with = "passages")]
+    pub(crate) total: Option<u64>,
     /// Seed of everything that is random
     #[arg(long, value_name = "S", default_value_t = 0)]
     pub(crate) seed: u64,

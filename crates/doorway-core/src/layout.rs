@@ -14,13 +14,14 @@
 //!
 //! Values of more than 64 bits live in a second arena just like it, of double words, half as many to a line.
 
-use alloc::{boxed::Box, format, string::String, vec, vec::Vec};
+use alloc::{boxed::Box, string::String, vec, vec::Vec};
 use core::fmt;
 
 mod cell;
 #[cfg(test)]
 mod tests;
 
+use cell::{Block, Places, Shape};
 pub use cell::{Cell, Erased};
 
 use crate::Value;
@@ -125,12 +126,7 @@ impl<T: Value> Array<T> {
 /// A table of registers.
 #[derive(Debug)]
 pub struct Grid<T: Value> {
-    base: usize,
-    /// Where in a process's own registers row 0 is, and how far on the next row is.
-    first: usize,
-    step: usize,
-    /// Words from a line to the one below it: in the next band, or in the next row of nobody's lines.
-    band: usize,
+    places: Places,
     format: T::Format,
 }
 
@@ -138,9 +134,7 @@ impl<T: Value> Grid<T> {
     /// Register `[row][column]`.
     #[inline(always)]
     pub fn at(&self, row: usize, column: usize) -> Register<T> {
-        let line = stride::<T>(self.format);
-        let nth = self.first + row * self.step;
-        Register::at(self.base + nth / line * self.band + nth % line + column * line, self.format)
+        Register::at(self.places.index(stride::<T>(self.format), row, column), self.format)
     }
 }
 
@@ -148,7 +142,7 @@ impl<T: Value> Grid<T> {
 pub struct Layout {
     words: Arena,
     doubles: Arena,
-    cells: Vec<Cell>,
+    blocks: Vec<Block>,
     mutant: Option<&'static str>,
 }
 
@@ -179,18 +173,34 @@ impl Arena {
         (self.bands * self.used.len() + self.nobody) * self.line
     }
 
-    fn place(&mut self, home: Home) -> usize {
+    /// Makes room for as many registers of nobody; the first of them is here.
+    fn nobodys(&mut self, registers: usize) -> usize {
+        self.nobody += registers;
+        (self.bands * self.used.len() + self.nobody - registers) * self.line
+    }
+
+    /// Makes room for as many registers with each of the first processes, all of them at the same place in their own; `None` if
+    /// these have been given more of them or fewer before.
+    fn columns(&mut self, rows: usize, columns: usize) -> Option<Places> {
         let n = self.used.len();
+        let used = &mut self.used[..columns];
+        let first = used.first().copied().unwrap_or(0);
+        if rows > 0 && used.iter().any(|&used| used != first) {
+            return None;
+        }
+        used.iter_mut().for_each(|used| *used += rows);
+        Some(Places { base: 0, first, step: 1, band: n * self.line })
+    }
+
+    /// Makes room for one register; it is here.
+    fn one(&mut self, home: Home) -> usize {
         match home {
             Home::Process(p) => {
                 let nth = self.used[p];
                 self.used[p] += 1;
-                (nth / self.line * n + p) * self.line + nth % self.line
+                (nth / self.line * self.used.len() + p) * self.line + nth % self.line
             }
-            Home::Nobody => {
-                self.nobody += 1;
-                (self.bands * n + self.nobody - 1) * self.line
-            }
+            Home::Nobody => self.nobodys(1),
         }
     }
 }
@@ -206,10 +216,10 @@ impl Layout {
         build: impl Fn(&mut Self) -> Result<A, E>,
     ) -> Result<(A, Self), E> {
         let (words, doubles) = (Arena::new(n, LINE, 0), Arena::new(n, LINE / 2, 0));
-        let mut counting = Self { words, doubles, cells: Vec::new(), mutant };
+        let mut counting = Self { words, doubles, blocks: Vec::new(), mutant };
         build(&mut counting)?;
         let (words, doubles) = (counting.words.again(), counting.doubles.again());
-        let mut placing = Self { words, doubles, cells: Vec::new(), mutant };
+        let mut placing = Self { words, doubles, blocks: Vec::new(), mutant };
         let built = build(&mut placing)?;
         Ok((built, placing))
     }
@@ -219,9 +229,33 @@ impl Layout {
         self.mutant == Some(name)
     }
 
+    /// How many registers there are.
+    pub fn registers(&self) -> usize {
+        self.blocks.last().map_or(0, |block| block.first + block.registers())
+    }
+
     /// The registers, in the order in which they were asked for.
-    pub fn cells(&self) -> &[Cell] {
-        &self.cells
+    pub fn cells(&self) -> impl ExactSizeIterator<Item = Cell<'_>> + Clone {
+        (0..self.registers()).map(|number| self.cell(number))
+    }
+
+    /// One of them, by its place in that order.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn cell(&self, number: usize) -> Cell<'_> {
+        let after = self.blocks.partition_point(|block| block.first <= number);
+        self.blocks[after - 1].cell(number)
+    }
+
+    /// The place in that order of the register with this [`id`](Register::id).
+    pub fn find(&self, id: usize) -> Option<usize> {
+        self.blocks.iter().find_map(|block| block.find(id))
+    }
+
+    /// The register of this name, with its place in that order.
+    pub fn named(&self, name: &str) -> Option<(usize, Cell<'_>)> {
+        self.cells().enumerate().find(|(_, cell)| cell.name() == name)
     }
 
     /// How many words an arena for this layout needs.
@@ -241,7 +275,9 @@ impl Layout {
 
     /// One register whose values have a format.
     pub fn formatted<T: Value>(&mut self, name: &str, home: Home, init: T, format: T::Format) -> Register<T> {
-        Register::at(self.place(String::from(name), home, init, format), format)
+        let base = self.arena(is_wide::<T>(format)).one(home);
+        self.keep(name, Shape::One(home), Places::at(base), init, format);
+        Register::at(base, format)
     }
 
     /// `len` registers.
@@ -265,12 +301,10 @@ impl Layout {
         init: T,
         format: T::Format,
     ) -> Array<T> {
-        let mut place = |i| self.place(format!("{name}[{i}]"), homes.of(i), init.clone(), format);
-        let places: Vec<usize> = (0..len).map(&mut place).collect();
-        let array = Array { base: places.first().copied().unwrap_or(0), format };
-        let even = places.iter().enumerate().all(|(i, &place)| place == array.at(i).index());
-        assert!(even, "{name}: homes are uneven; take single registers instead of an array");
-        array
+        let places = self.places(name, (1, len), homes, is_wide::<T>(format));
+        let base = places.index(stride::<T>(format), 0, 0);
+        self.keep(name, Shape::Row(len, homes), places, init, format);
+        Array { base, format }
     }
 
     /// `rows × columns` registers.
@@ -296,35 +330,32 @@ impl Layout {
         init: T,
         format: T::Format,
     ) -> Grid<T> {
-        let line = stride::<T>(format);
-        let arena = self.arena(is_wide::<T>(format));
-        let mut grid = match homes {
-            Homes::Nobody => Grid { base: 0, first: 0, step: line, band: columns * line, format },
-            Homes::Column => {
-                let first = arena.used.first().copied().unwrap_or(0);
-                Grid { base: 0, first, step: 1, band: arena.used.len() * line, format }
-            }
-        };
-        let all = (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c)));
-        let mut place = |(r, c)| self.place(format!("{name}[{r}][{c}]"), homes.of(c), init.clone(), format);
-        let places: Vec<usize> = all.clone().map(&mut place).collect();
-        if homes == Homes::Nobody {
-            grid.base = places.first().copied().unwrap_or(0);
-        }
-        let even = all.zip(&places).all(|((r, c), &place)| place == grid.at(r, c).index());
-        assert!(even, "{name}: homes are uneven; take single registers instead of a grid");
-        grid
+        let places = self.places(name, (rows, columns), homes, is_wide::<T>(format));
+        self.keep(name, Shape::Table(rows, columns, homes), places, init, format);
+        Grid { places, format }
     }
 
     fn arena(&mut self, wide: bool) -> &mut Arena {
         if wide { &mut self.doubles } else { &mut self.words }
     }
 
-    fn place<T: Value>(&mut self, name: String, home: Home, init: T, format: T::Format) -> usize {
-        let bits = T::bits(format);
-        let index = self.arena(is_wide::<T>(format)).place(home);
-        self.cells.push(Cell { index, bits, name, home, init: Box::new(init) });
-        index
+    /// Makes room for a table.
+    fn places(&mut self, name: &str, (rows, columns): (usize, usize), homes: Homes, wide: bool) -> Places {
+        let arena = self.arena(wide);
+        let line = arena.line;
+        match homes {
+            Homes::Nobody => Places { band: columns * line, step: line, ..Places::at(arena.nobodys(rows * columns)) },
+            Homes::Column => match arena.columns(rows, columns) {
+                Some(places) => places,
+                None => panic!("{name}: homes are uneven; take single registers instead"),
+            },
+        }
+    }
+
+    /// Notes what was asked for.
+    fn keep<T: Value>(&mut self, name: &str, shape: Shape, places: Places, init: T, format: T::Format) {
+        let (bits, first) = (T::bits(format), self.registers());
+        self.blocks.push(Block { name: String::from(name), shape, places, bits, init: Box::new(init), first });
     }
 }
 

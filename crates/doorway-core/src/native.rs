@@ -261,8 +261,8 @@ pub fn initialise<W: Word>(words: &[W], doubles: &[AtomicU128], layout: &Layout)
 /// # Errors
 /// When a register has more bits than any machine word, or double words are not lock-free here.
 pub fn fits(name: &str, size: Size, layout: &Layout) -> Result<(), Unfit> {
-    let Some(widest) = layout.cells().iter().max_by_key(|cell| cell.bits) else { return Ok(()) };
-    let what = || format!("{name} with n = {}, k = {}: {} takes {} bits", size.n, size.k, widest.name, widest.bits);
+    let Some(widest) = layout.cells().max_by_key(|cell| cell.bits) else { return Ok(()) };
+    let what = || format!("{name} with n = {}, k = {}: {} takes {} bits", size.n, size.k, widest.name(), widest.bits);
     if widest.bits > u128::BITS {
         return Err(Unfit(format!("{}, and no machine word has more than 128; the lab can run it", what())));
     }

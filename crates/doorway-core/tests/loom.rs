@@ -86,7 +86,7 @@ impl<A: Algorithm, const FENCES: bool> Shared<A, FENCES> {
         let size = Size::mutex(2);
         let (algorithm, layout) =
             Layout::build(size.n, None, |layout| A::new(layout, size)).expect("two processes are enough");
-        let used = |index| layout.cells().iter().any(|cell| cell.index == index);
+        let used = |index| layout.cells().any(|cell| cell.index == index);
         let word = |index| LoomWord(used(index).then(|| AtomicU64::new(0)));
         let words: Vec<_> = (0..layout.words()).map(word).collect();
         initialise(&words, &[], &layout);

@@ -141,7 +141,7 @@ fn an_arena_may_be_anybodys_memory() {
     });
     assert_eq!(room.complaint(size.n as u64 * PASSAGES), None);
     for (index, word) in ARENA.iter().enumerate() {
-        let register = layout.cells().iter().any(|cell| cell.index == index);
+        let register = layout.cells().any(|cell| cell.index == index);
         assert_eq!(word.load(SeqCst), if register { 0 } else { OLD }, "word {index}");
     }
 }
@@ -164,16 +164,16 @@ fn padded<A: Algorithm>(n: usize) {
     };
     for wide in [false, true] {
         let (length, line) = if wide { (layout.doubles(), LINE / 2) } else { (layout.words(), LINE) };
-        let cells: Vec<&Cell> = layout.cells().iter().filter(|cell| cell.is_wide() == wide).collect();
+        let cells: Vec<Cell<'_>> = layout.cells().filter(|cell| cell.is_wide() == wide).collect();
         padded_arena(&format!("{} n = {n}", A::NAME), length, line, &cells);
     }
 }
 
-fn padded_arena(what: &str, length: usize, per_line: usize, cells: &[&Cell]) {
+fn padded_arena(what: &str, length: usize, per_line: usize, cells: &[Cell<'_>]) {
     let mut lines = vec![None; length / per_line];
     let mut taken = vec![false; length];
     for cell in cells {
-        let (name, line) = (format!("{what}: {}", cell.name), &mut lines[cell.index / per_line]);
+        let (name, line) = (format!("{what}: {}", cell.name()), &mut lines[cell.index / per_line]);
         assert!(!taken[cell.index], "{name} is in a word that is taken");
         taken[cell.index] = true;
         assert!(*line != Some(Home::Nobody), "{name} is in the line of a register of nobody's");

@@ -6,8 +6,6 @@
 //! itself. A process's own registers are read from a private copy and cost nothing in either model, because the
 //! algorithms do not read them. A passage begins with its first access.
 
-use doorway_core::{Home, layout::Cell};
-
 use crate::{
     machine::{Event, Half},
     replay::Kind,
@@ -41,9 +39,9 @@ impl Cost {
 /// Counts the references of a run.
 #[derive(Clone, Debug)]
 pub struct Meter {
-    homes: Vec<Home>,
-    /// For each register, who has a valid copy.
-    cached: Vec<Vec<u64>>,
+    n: usize,
+    /// For each register that has been touched, who has a valid copy.
+    copies: Vec<Copies>,
     running: Vec<(u64, u64)>,
     /// What passages cost with coherent caches.
     pub cc: Cost,
@@ -54,11 +52,11 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// A meter for these registers and `n` processes.
-    pub fn new(cells: &[Cell], n: usize) -> Self {
+    /// A meter for `n` processes.
+    pub fn new(n: usize) -> Self {
         Self {
-            homes: cells.iter().map(|cell| cell.home).collect(),
-            cached: vec![vec![0; n.div_ceil(64)]; cells.len()],
+            n,
+            copies: Vec::new(),
             running: vec![(0, 0); n],
             cc: Cost::default(),
             dsm: Cost::default(),
@@ -67,12 +65,13 @@ impl Meter {
     }
 
     /// Notes a step; returns what it cost in CC and DSM.
+    #[inline]
     pub fn observe(&mut self, event: &Event) -> (u64, u64) {
         let p = event.process;
         let cost = match event.register {
             // Half a write is not two accesses.
             Some(_) if event.half == Some(Half::Begin) => (0, 0),
-            Some(r) => (self.cached_access(r, p, event.kind), u64::from(self.homes[r] != Home::Process(p))),
+            Some(_) => (self.cached_access(event.slot, p, event.kind), u64::from(event.remote)),
             None => (0, 0),
         };
         self.running[p].0 += cost.0;
@@ -87,20 +86,90 @@ impl Meter {
         cost
     }
 
-    fn cached_access(&mut self, r: usize, p: usize, kind: Kind) -> u64 {
-        let (word, bit) = (p / 64, 1 << (p % 64));
+    /// Process `p` has looked again at a register of which it has a valid copy.
+    #[inline]
+    pub(crate) fn looked_again(&mut self, p: usize, remote: bool) {
+        if remote {
+            self.running[p].1 += 1;
+        }
+    }
+
+    /// What an access to a register would cost process `p` in CC.
+    pub fn would_cost(&self, slot: usize, p: usize, kind: Kind) -> u64 {
         match kind {
+            Kind::Read => u64::from(!self.copies.get(slot).is_some_and(|copies| copies.has(p))),
+            Kind::Write | Kind::Update => 1,
+            Kind::Choose(_) => 0,
+        }
+    }
+
+    #[inline]
+    fn cached_access(&mut self, slot: usize, p: usize, kind: Kind) -> u64 {
+        if slot >= self.copies.len() {
+            self.copies.resize(slot + 1, Copies::NONE);
+        }
+        let copies = &mut self.copies[slot];
+        match kind {
+            Kind::Read if copies.has(p) => 0,
             Kind::Read => {
-                let valid = self.cached[r][word] & bit != 0;
-                self.cached[r][word] |= bit;
-                u64::from(!valid)
+                copies.add(p, self.n);
+                1
             }
             Kind::Write | Kind::Update => {
-                self.cached[r].fill(0);
-                self.cached[r][word] |= bit;
+                copies.leave_only(p);
                 1
             }
             Kind::Choose(_) => 0,
+        }
+    }
+}
+
+/// Who has a valid copy of a register. Most registers are looked at by few, and there may be many registers.
+#[derive(Clone, Debug)]
+enum Copies {
+    /// These, with [`NOBODY`] at the end.
+    Few([u32; 4]),
+    /// A bit for each process.
+    Many(Box<[u64]>),
+}
+
+const NOBODY: u32 = u32::MAX;
+
+impl Copies {
+    const NONE: Self = Self::Few([NOBODY; 4]);
+
+    #[inline]
+    fn has(&self, p: usize) -> bool {
+        match self {
+            Self::Few(few) => few.contains(&(p as u32)),
+            Self::Many(bits) => bits[p / 64] & 1 << (p % 64) != 0,
+        }
+    }
+
+    fn add(&mut self, p: usize, n: usize) {
+        match self {
+            Self::Few(few) => match few.iter_mut().find(|place| **place == NOBODY) {
+                Some(place) => *place = p as u32,
+                None => {
+                    let all = few.map(|q| q as usize);
+                    let mut many = Self::Many(vec![0; n.div_ceil(64)].into());
+                    all.into_iter().chain([p]).for_each(|q| many.add(q, n));
+                    *self = many;
+                }
+            },
+            Self::Many(bits) => bits[p / 64] |= 1 << (p % 64),
+        }
+    }
+
+    /// Invalidates the copies of all others.
+    #[inline]
+    fn leave_only(&mut self, p: usize) {
+        match self {
+            Self::Few(few) => *few = [p as u32, NOBODY, NOBODY, NOBODY],
+            Self::Many(bits) => {
+                bits.fill(0);
+                bits[p / 64] = 1 << (p % 64);
+            }
         }
     }
 }
@@ -109,6 +178,7 @@ impl Meter {
 mod tests {
     use super::*;
 
+    /// An access to one of two registers, of which the first lives with process 0 and the second with nobody.
     fn access(process: usize, kind: Kind, register: usize) -> Event {
         Event {
             process,
@@ -116,6 +186,8 @@ mod tests {
             kind,
             half: None,
             register: Some(register),
+            slot: register,
+            remote: (process, register) != (0, 0),
             access: String::new(),
             from: Region::Waiting,
             to: Region::Waiting,
@@ -128,13 +200,10 @@ mod tests {
 
     #[test]
     fn caches_and_homes() {
-        let cells: Vec<Cell> = [Home::Process(0), Home::Nobody]
-            .into_iter()
-            .enumerate()
-            .map(|(index, home)| Cell { index, bits: 1, name: String::new(), home, init: Box::new(false) })
-            .collect();
-        let mut meter = Meter::new(&cells, 2);
+        let mut meter = Meter::new(2);
+        assert_eq!(meter.would_cost(0, 0, Kind::Read), 1, "nobody has looked yet");
         assert_eq!(meter.observe(&access(0, Kind::Read, 0)), (1, 0), "first read: not cached, but at home");
+        assert_eq!(meter.would_cost(0, 0, Kind::Read), 0);
         assert_eq!(meter.observe(&access(0, Kind::Read, 0)), (0, 0), "cached now");
         assert_eq!(meter.observe(&access(1, Kind::Read, 0)), (1, 1), "another process, another cache");
         assert_eq!(meter.observe(&access(1, Kind::Write, 0)), (1, 1), "a write always goes to memory");
@@ -143,14 +212,30 @@ mod tests {
         assert_eq!(meter.observe(&access(0, Kind::Update, 1)), (1, 1), "remote to everybody");
     }
 
+    /// Many copies are kept in another way than few; nothing is counted differently.
+    #[test]
+    fn many_have_copies() {
+        for n in [3, 64, 65, 200] {
+            let mut meter = Meter::new(n);
+            for round in 0..3 {
+                let writer = (round * 7) % n;
+                meter.observe(&access(writer, Kind::Write, 1));
+                for p in (0..n).rev() {
+                    let first = u64::from(p != writer);
+                    assert_eq!(meter.observe(&access(p, Kind::Read, 1)).0, first, "{p} of {n}");
+                    assert_eq!(meter.observe(&access(p, Kind::Read, 1)).0, 0, "{p} of {n}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn passages_are_counted_when_they_end() {
-        let cells = [Cell { index: 0, bits: 1, name: String::new(), home: Home::Nobody, init: Box::new(false) }];
-        let mut meter = Meter::new(&cells, 1);
+        let mut meter = Meter::new(2);
         for _ in 0..2 {
-            meter.observe(&Event { from: Region::Remainder, ..access(0, Kind::Write, 0) });
-            meter.observe(&access(0, Kind::Read, 0));
-            meter.observe(&Event { to: Region::Remainder, ..access(0, Kind::Write, 0) });
+            meter.observe(&Event { from: Region::Remainder, ..access(0, Kind::Write, 1) });
+            meter.observe(&access(0, Kind::Read, 1));
+            meter.observe(&Event { to: Region::Remainder, ..access(0, Kind::Write, 1) });
         }
         assert_eq!(meter.cc, Cost { passages: 2, total: 4, max: 2 });
         assert_eq!(meter.dsm, Cost { passages: 2, total: 6, max: 3 });

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use doorway_core::{Local, Relabel};
+use doorway_core::{Local, Relabel, layout::Erased};
 
 trait Stored: Any + Send + Sync {
     fn any(&self) -> &dyn Any;
@@ -70,5 +70,20 @@ impl Hash for Item {
 impl fmt::Debug for Item {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (*self.0).show(f)
+    }
+}
+
+/// A register's value, compared whole like the others.
+pub(crate) struct Whole(pub(crate) Box<dyn Erased>);
+
+impl PartialEq for Whole {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.same(&*other.0)
+    }
+}
+impl Eq for Whole {}
+impl Hash for Whole {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash_into(state);
     }
 }

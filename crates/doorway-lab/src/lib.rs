@@ -35,4 +35,4 @@ pub use entrant::Entrant;
 pub use fault::Fault;
 pub use random::Random;
 pub use replay::{Access, Kind, Replay, Stop};
-pub use subject::{Choice, LocalState, Move, Region, Stepped, Subject, build};
+pub use subject::{Choice, LocalState, Move, Moves, Region, Stepped, Subject, build};

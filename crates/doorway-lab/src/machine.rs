@@ -2,73 +2,64 @@
 //! traces and the tests of the engine all run on it; the checker's counterexamples are replayed on it, uncut, before
 //! they are printed.
 
+mod event;
+mod learned;
+mod memory;
 mod recall;
 
 use std::sync::Arc;
 
-use doorway_core::{RegisterKind, Session, layout::Erased};
-use rustc_hash::FxHashMap;
+use doorway_core::{Layout, RegisterKind, Session, layout::Erased};
 
-use self::recall::{Local, Recall};
+pub use self::event::{Event, Half};
+use self::{
+    learned::{Learned, NONE, NOT_IN_VAIN, State},
+    memory::Memory,
+};
 use crate::{
     fault::Fault,
     replay::Kind,
     subject::{Choice, LocalState, Move, Region, Subject},
 };
 
-/// One step of a run.
-#[derive(Clone, Debug)]
-pub struct Event {
-    /// Who moved.
-    pub process: usize,
+/// An access that is about to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct Pending {
+    /// What it does.
+    pub kind: Kind,
+    /// The register, in the order in which the run has come to know them; `None` for a choice.
+    pub slot: Option<usize>,
+    /// The register lives with another process or with nobody.
+    pub remote: bool,
     /// The paper's line.
     pub line: u32,
-    /// What was done.
-    pub kind: Kind,
-    /// Which half of a write this is, on registers that are not atomic.
-    pub half: Option<Half>,
-    /// The register, as an index into the layout's cells.
-    pub register: Option<usize>,
-    /// What was done, in words.
-    pub access: String,
-    /// Where the process was.
-    pub from: Region,
-    /// Where it is now.
-    pub to: Region,
-    /// What it has asked for in this passage; nothing except in group locks.
-    pub session: Session,
-    /// The process gave up its place with this step.
-    pub abandons: bool,
-    /// A wait that did not succeed: nothing has changed.
-    pub idle: bool,
-    /// The register holds something else than before.
-    pub changed: bool,
 }
 
-/// Half a write.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Half {
-    /// From here on the register holds anything.
-    Begin,
-    /// From here on it holds what was written.
-    End,
+/// The register of a step.
+#[derive(Default)]
+struct Touch {
+    register: Option<usize>,
+    slot: usize,
+    remote: bool,
 }
 
 /// A run in progress.
 pub struct Machine<'s> {
     subject: &'s dyn Subject,
-    values: Vec<Box<dyn Erased>>,
-    /// How often each register has been written.
-    versions: Vec<u64>,
-    locals: Vec<Arc<Local>>,
-    recalls: Vec<Recall>,
+    memory: Memory<'s>,
+    processes: Vec<Learned>,
+    /// How many local states of a process are remembered at most.
+    most: usize,
     /// The move whose write is half done, with the region that the process is in meanwhile.
     writing: Vec<Option<(Move, Region)>>,
-    dense: FxHashMap<usize, usize>,
     kind: RegisterKind,
     cut: bool,
     describe: bool,
+    last: Event,
 }
+
+/// As many local states are remembered for all processes together, or there would be gigabytes of them.
+const MOST_OF_ALL: usize = 1 << 20;
 
 impl<'s> Machine<'s> {
     /// A run that is about to start. With `cut`, processes forget what their loops let them forget.
@@ -77,41 +68,51 @@ impl<'s> Machine<'s> {
     /// When the algorithm cannot be run in the lab.
     pub fn new(subject: &'s dyn Subject, kind: RegisterKind, cut: bool) -> Result<Self, Fault> {
         let n = subject.size().n;
-        let local = |p| {
-            let state = subject.start(p);
-            Ok(Arc::new(Local { moves: subject.moves(p, &state, cut)?, state }))
+        let mut memory = Memory::new(subject.layout());
+        let mut learned = |p| {
+            let local = subject.start(p);
+            let moves = subject.moves(p, &local, cut)?;
+            Ok(Learned::new(local, moves.into(), &mut memory))
         };
         Ok(Self {
             subject,
-            values: subject.cells().iter().map(|cell| cell.init.copy()).collect(),
-            versions: vec![0; subject.cells().len()],
-            locals: (0..n).map(local).collect::<Result<_, _>>()?,
-            recalls: (0..n).map(|_| Recall::new(n)).collect(),
+            processes: (0..n).map(&mut learned).collect::<Result<_, _>>()?,
+            memory,
+            most: (MOST_OF_ALL / n.max(1)).clamp(1 << 6, 1 << 15),
             writing: vec![None; n],
-            dense: subject.cells().iter().enumerate().map(|(i, cell)| (cell.id(), i)).collect(),
             kind,
             cut,
             describe: true,
+            last: Event::none(),
         })
     }
 
-    /// Leaves out the words in [`Event::access`], which take time, and recalls looks instead of replaying them.
+    /// Leaves out the words in [`Event::access`], which take time, and remembers steps instead of replaying them.
     #[must_use]
     pub fn silent(mut self) -> Self {
         self.describe = false;
         self
     }
 
+    /// Remembers fewer states of each process and fewer values than it would: nothing but the time it takes depends on that,
+    /// which is what the tests see to.
+    #[must_use]
+    pub fn remembering(mut self, states: usize, values: usize) -> Self {
+        self.most = states;
+        self.memory = self.memory.remembering(values);
+        self
+    }
+
     /// Where process `p` is.
     pub fn region(&self, p: usize) -> Region {
-        self.writing[p].map_or_else(|| self.locals[p].state.region(), |(_, region)| region)
+        self.writing[p].map_or(self.processes[p].now.region, |(_, region)| region)
     }
 
     /// What process `p` has asked for, in a passage.
     pub fn session(&self, p: usize) -> Session {
         match self.writing[p] {
             Some((step, _)) => self.asked(p, &step),
-            None => self.locals[p].state.session,
+            None => self.processes[p].now.session,
         }
     }
 
@@ -119,42 +120,81 @@ impl<'s> Machine<'s> {
     fn asked(&self, p: usize, step: &Move) -> Session {
         match step.choice {
             Choice::Request(request) => self.subject.session(request),
-            _ => self.locals[p].state.session,
+            _ => self.processes[p].now.session,
         }
     }
 
     /// How many processes are in the critical section.
     pub fn inside(&self) -> usize {
-        (0..self.locals.len()).filter(|&p| self.region(p) == Region::Critical).count()
+        (0..self.processes()).filter(|&p| self.region(p) == Region::Critical).count()
+    }
+
+    /// The access that process `p` makes next: the first one, if it may choose.
+    #[inline]
+    pub fn pending(&self, p: usize) -> Pending {
+        let State { slot, kind, line, .. } = self.processes[p].now;
+        let slot = (slot != NONE).then_some(slot as usize);
+        let remote = slot.is_some_and(|slot| self.memory.at(slot).home != p as u32);
+        Pending { kind, slot, remote, line }
+    }
+
+    /// Whether process `p` looks at a register at which it has looked in vain, and which has not been written since. It is not known
+    /// of everybody who waits: who looks at several registers may wait as well.
+    pub fn waits_in_vain(&self, p: usize) -> bool {
+        let process = &self.processes[p];
+        process.looked != NOT_IN_VAIN && process.looked == self.memory.at(process.now.slot as usize).writes
+    }
+
+    /// The registers.
+    pub fn layout(&self) -> &'s Layout {
+        self.memory.layout()
+    }
+
+    /// The paper's line that process `p` is at.
+    pub(crate) fn line(&self, p: usize) -> u32 {
+        self.processes[p].now.line
+    }
+
+    /// Whether process `p` may do several things next.
+    #[inline]
+    pub(crate) fn has_several(&self, p: usize) -> bool {
+        self.processes[p].now.several
     }
 
     /// What process `p` may do next.
+    #[inline]
     pub fn moves(&self, p: usize) -> &[Move] {
-        &self.locals[p].moves
+        self.processes[p].moves()
     }
 
     /// The register that process `p` will touch if it makes this move.
     pub fn register_of(&self, step: &Move) -> Option<usize> {
-        self.dense.get(&step.access.register).copied()
+        self.memory.layout().find(step.access.register)
     }
 
     /// What a register holds.
     pub fn value(&self, register: usize) -> &dyn Erased {
-        &*self.values[register]
+        self.memory.value_of(register)
+    }
+
+    /// What the register that a step has touched holds, if there is a larger number in it than this.
+    pub(crate) fn exceeds(&self, event: &Event, bound: u64) -> Option<&dyn Erased> {
+        event.register?;
+        self.memory.exceeds(event.slot, bound).then(|| self.memory.held(event.slot))
     }
 
     /// How many processes there are.
     pub fn processes(&self) -> usize {
-        self.locals.len()
+        self.processes.len()
     }
 
     /// How many registers there are.
     pub fn registers(&self) -> usize {
-        self.values.len()
+        self.memory.layout().registers()
     }
 
-    pub(crate) fn local(&self, p: usize) -> &LocalState {
-        &self.locals[p].state
+    pub(crate) fn local(&self, p: usize) -> &Arc<LocalState> {
+        self.processes[p].local()
     }
 
     /// Whether a read of this register would overlap a write.
@@ -175,7 +215,7 @@ impl<'s> Machine<'s> {
         let (q, step) = writers.find_map(|(q, writing)| {
             writing.map(|(step, _)| (q, step)).filter(|(_, step)| self.register_of(step) == Some(register))
         })?;
-        let value = Some(&*self.values[register]);
+        let value = Some(self.value(register));
         self.subject.step(q, self.local(q), step.choice, value, self.cut).ok()?.effect
     }
 
@@ -188,14 +228,14 @@ impl<'s> Machine<'s> {
             self.writing[p] = None;
             return self.make(p, step, region, garbage, Some(Half::End));
         }
-        let moves = &self.locals[p].moves;
+        let moves = self.moves(p);
         let index = moves.iter().position(|m| m.choice == choice).ok_or(Fault::Impure)?;
+        if garbage.is_none() && self.remembers() {
+            self.recall(p, index)?;
+            return Ok(self.last.clone());
+        }
         let step = moves[index];
         let from = self.region(p);
-        if !self.describe && self.cut && garbage.is_none() && step.access.kind != Kind::Write {
-            return self.look(p, step, index, from);
-        }
-        self.recalls[p].forget();
         if step.access.kind != Kind::Write || self.kind == RegisterKind::Atomic {
             return self.make(p, step, from, garbage, None);
         }
@@ -206,15 +246,18 @@ impl<'s> Machine<'s> {
             region => region,
         };
         self.writing[p] = Some((step, to));
-        let register = self.register_of(&step);
-        let access = register.map_or(String::new(), |r| format!("{} := … begins", self.subject.cells()[r].name));
+        let touched = self.touch(p, &step);
+        let name = |r| self.subject.layout().cell(r).name();
+        let access = touched.register.map_or(String::new(), |r| format!("{} := … begins", name(r)));
         let access = self.chosen(&step, access);
         Ok(Event {
             process: p,
             line: step.access.line,
             kind: Kind::Write,
             half: Some(Half::Begin),
-            register,
+            register: touched.register,
+            slot: touched.slot,
+            remote: touched.remote,
             access,
             from,
             to,
@@ -234,80 +277,54 @@ impl<'s> Machine<'s> {
         garbage: Option<&dyn Erased>,
         half: Option<Half>,
     ) -> Result<Event, Fault> {
-        let register = self.register_of(&step);
+        let touched = self.touch(p, &step);
         let value = match garbage {
             Some(garbage) => Some(garbage),
-            None => register.map(|r| &*self.values[r]),
+            None => touched.register.map(|_| self.memory.held(touched.slot)),
         };
-        let stepped = self.subject.step(p, &self.locals[p].state, step.choice, value, self.cut)?;
-        let idle = step.access.waits && self.cut && stepped.effect.is_none() && stepped.local == self.locals[p].state;
+        let before = self.local(p);
+        let stepped = self.subject.step(p, before, step.choice, value, self.cut)?;
+        let idle = step.access.waits && self.cut && stepped.effect.is_none() && stepped.local == **before;
         let access = if self.describe {
-            self.describe(&step, register, value, stepped.effect.as_deref(), garbage.is_some(), half)
+            self.describe(&step, touched.register, value, stepped.effect.as_deref(), garbage.is_some(), half)
         } else {
             String::new()
         };
         let session = self.asked(p, &step);
-        let mut changed = false;
-        if let (Some(r), Some(new)) = (register, stepped.effect) {
-            changed = half.is_some() || !new.same(&*self.values[r]);
-            self.values[r] = new;
-            self.versions[r] += 1;
-        }
         if !idle {
-            let moves = self.subject.moves(p, &stepped.local, self.cut)?;
-            self.locals[p] = Arc::new(Local { state: stepped.local, moves });
+            let moves = self.subject.moves_at(p, &stepped.local, stepped.pending, self.cut)?;
+            self.processes[p] = Learned::new(stepped.local, moves, &mut self.memory);
         }
-        Ok(self.event(p, &step, session, register, access, from, half, idle, changed))
-    }
-
-    /// A step that may turn out to change nothing shared: recalled if it has been made before, else made and noted.
-    fn look(&mut self, p: usize, step: Move, index: usize, from: Region) -> Result<Event, Fault> {
-        let register = self.register_of(&step);
-        let version = register.map_or(0, |r| self.versions[r]);
-        if let Some(to) = self.recalls[p].recall(index, version) {
-            let idle = step.access.waits && *to == self.locals[p];
-            self.locals[p] = to.clone();
-            let session = self.locals[p].state.session;
-            return Ok(self.event(p, &step, session, register, String::new(), from, None, idle, false));
+        let mut changed = false;
+        if touched.register.is_some() && step.access.kind != Kind::Read {
+            let new = stepped.effect.map(|new| self.memory.number(new));
+            changed = self.memory.write(touched.slot, new) || new.is_some() && half.is_some();
         }
-        let before = self.locals[p].clone();
-        let event = self.make(p, step, from, None, None)?;
-        let unchanged = register.is_some_and(|r| self.versions[r] == version);
-        if unchanged && event.to == from {
-            self.recalls[p].note(&before, index, version, &self.locals[p]);
-        } else {
-            self.recalls[p].forget();
-        }
-        Ok(event)
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "an event is made of this many things")]
-    fn event(
-        &self,
-        p: usize,
-        step: &Move,
-        session: Session,
-        register: Option<usize>,
-        access: String,
-        from: Region,
-        half: Option<Half>,
-        idle: bool,
-        changed: bool,
-    ) -> Event {
-        Event {
+        let process = &mut self.processes[p];
+        let in_vain = idle && step.access.kind == Kind::Read && !process.now.several;
+        process.looked = if in_vain { self.memory.at(touched.slot).writes } else { NOT_IN_VAIN };
+        Ok(Event {
             process: p,
             line: step.access.line,
             kind: step.access.kind,
             half,
-            register,
+            register: touched.register,
+            slot: touched.slot,
+            remote: touched.remote,
             access,
             from,
-            to: self.locals[p].state.region(),
+            to: self.processes[p].now.region,
             session,
             abandons: step.choice == Choice::Abandon,
             idle,
             changed,
-        }
+        })
+    }
+
+    fn touch(&mut self, p: usize, step: &Move) -> Touch {
+        let Some(slot) = self.memory.slot(step.access.register) else { return Touch::default() };
+        let touched = self.memory.at(slot);
+        Touch { register: Some(touched.number as usize), slot, remote: touched.home != p as u32 }
     }
 
     fn describe(
@@ -319,7 +336,7 @@ impl<'s> Machine<'s> {
         garbage: bool,
         half: Option<Half>,
     ) -> String {
-        let name = register.map_or("", |r| self.subject.cells()[r].name.as_str());
+        let name = register.map_or(String::new(), |r| self.subject.layout().cell(r).name());
         let held = value.map_or(String::new(), Erased::text);
         let unchanged = effect.is_none();
         let effect = effect.map_or(String::new(), Erased::text);

@@ -92,8 +92,8 @@ impl Monitor {
     pub fn new(subject: &dyn Subject) -> Self {
         let (size, claims) = (subject.size(), subject.claims());
         let watched = |invariant: &Invariant| {
-            let register = subject.cells().iter().position(|cell| cell.name == invariant.register)?;
-            let value = subject.cells()[register].init.copy();
+            let (register, cell) = subject.layout().named(invariant.register)?;
+            let value = cell.init.copy();
             Some(Watched { invariant: *invariant, register, value, changes: vec![None; size.n] })
         };
         Self {
@@ -136,6 +136,11 @@ impl Monitor {
         }
         violated.extend(self.invariants.iter_mut().filter_map(|watched| watched.observe(event, value)));
         violated
+    }
+
+    /// Whether an invariant is about this register, so that no step on it may be left out.
+    pub(crate) fn watches(&self, register: usize) -> bool {
+        self.invariants.iter().any(|watched| watched.register == register)
     }
 
     /// Those who have been overtaken since they were through their doorway, by one with whom they could be inside, and are

@@ -1,7 +1,7 @@
 //! The simulator: long runs under a scheduler, with the references of every passage counted. A run follows from its
 //! seed alone.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use doorway_core::RegisterKind;
 
@@ -11,10 +11,7 @@ use crate::{
     machine::{Event, Machine},
     monitor::Monitor,
     random::Random,
-    schedule::{
-        Pct, RoundRobin, SECTION_4, SECTION_6, SECTION_6_SCRIPT, ScheduleError, Scheduler, Script, Uniform, View,
-        requested, section_4,
-    },
+    schedule::{ScheduleError, Scheduler, View, requested},
     subject::{Choice, LocalState, Region, Subject},
 };
 
@@ -49,7 +46,31 @@ pub struct Outcome {
     /// The run was cut off at its greatest number of steps.
     pub cut_off: bool,
     /// How often each process executed each line.
-    pub lines: Vec<std::collections::BTreeMap<u32, u64>>,
+    pub lines: Lines,
+}
+
+/// How often each process executed each line of the paper.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Lines(Vec<Vec<u64>>);
+
+impl Lines {
+    fn new(n: usize) -> Self {
+        Self(vec![Vec::new(); n])
+    }
+
+    #[inline]
+    fn count(&mut self, p: usize, line: u32, times: u64) {
+        let (lines, line) = (&mut self.0[p], line as usize);
+        if line >= lines.len() {
+            lines.resize(line + 1, 0);
+        }
+        lines[line] += times;
+    }
+
+    /// How often `p` executed this one.
+    pub fn of(&self, p: usize, line: u32) -> u64 {
+        self.0[p].get(line as usize).copied().unwrap_or(0)
+    }
 }
 
 /// A run that could not be made.
@@ -63,41 +84,7 @@ pub enum SimulateError {
     Fault(Fault),
 }
 
-/// A scheduler by its name; `script` reads the file of `script:FILE`.
-///
-/// # Errors
-/// If there is none of that name, or the script is not one.
-pub fn scheduler<E: From<ScheduleError>>(
-    name: &str,
-    subject: &dyn Subject,
-    seed: u64,
-    script: impl FnOnce(&str) -> Result<String, E>,
-) -> Result<Box<dyn Scheduler>, E> {
-    let n = subject.size().n;
-    Ok(match name {
-        "round-robin" => Box::new(RoundRobin::default()),
-        "random" => Box::new(Uniform(Random::new(seed, 1))),
-        "pct" => Box::new(Pct::new(n, Random::new(seed, 1))),
-        SECTION_4 if subject.name() == "burns-lamport" => Box::new(Script::parse(&section_4(n), n)?),
-        SECTION_6 if subject.name() == "group-black-white-bakery" && n >= 4 && subject.size().sessions >= 2 => {
-            Box::new(Script::parse(SECTION_6_SCRIPT, n)?)
-        }
-        name => match (name.strip_prefix("script:"), crate::schedule::section_5_for(name, subject)) {
-            (Some(file), _) => Box::new(Script::parse(&script(file)?, n)?.for_simulation()?),
-            (None, Some(text)) => Box::new(Script::parse(&text?, n)?),
-            (None, None) => return Err(ScheduleError::Unknown(name.into()).into()),
-        },
-    })
-}
-
-/// The schedulers that every algorithm has, and then the ones that papers have made for this one.
-pub fn schedulers(algorithm: &str) -> Vec<&'static str> {
-    let mut names = vec!["random", "pct", "round-robin"];
-    if algorithm == "burns-lamport" {
-        names.push(SECTION_4);
-    }
-    names
-}
+pub use crate::schedule::{scheduler, schedulers};
 
 /// Runs a subject under a scheduler.
 ///
@@ -108,9 +95,23 @@ pub fn simulate(
     how: &Simulation,
     scheduler: &mut dyn Scheduler,
 ) -> Result<Outcome, SimulateError> {
+    let machine = Machine::new(subject, RegisterKind::Atomic, true).map_err(SimulateError::Fault)?.silent();
+    simulate_on(machine, subject, how, scheduler)
+}
+
+/// The same on a machine that is about to start: to see that those which remember and those which replay make the same run.
+///
+/// # Errors
+/// When the schedule cannot be followed, or the algorithm cannot be run in the lab.
+pub fn simulate_on(
+    mut machine: Machine<'_>,
+    subject: &dyn Subject,
+    how: &Simulation,
+    scheduler: &mut dyn Scheduler,
+) -> Result<Outcome, SimulateError> {
     let size = subject.size();
     let claims = subject.claims();
-    let mut machine = Machine::new(subject, RegisterKind::Atomic, true).map_err(SimulateError::Fault)?.silent();
+    let bound = claims.bound.map(|bound| bound(size));
     let mut monitor = Monitor::new(subject);
     let mut choices = Random::new(how.seed, 2);
     let mut crash = Crashes::new(how, size.n);
@@ -118,56 +119,75 @@ pub fn simulate(
     let mut regions = vec![Region::Remainder; size.n];
     let mut able: Vec<usize> = if how.passages == 0 { Vec::new() } else { (0..size.n).collect() };
     let mut standstill = Standstill::new(size.n);
-    let mut last: Option<Event> = None;
+    // How often each has looked again without more being said of it.
+    let mut looks = vec![0; size.n];
     let mut outcome = Outcome {
         steps: 0,
         violations: 0,
         violated: BTreeSet::new(),
-        meter: Meter::new(subject.cells(), size.n),
+        meter: Meter::new(size.n),
         crashed: Vec::new(),
         stuck: false,
         cut_off: false,
-        lines: vec![Default::default(); size.n],
+        lines: Lines::new(size.n),
     };
-    while let Some(p) = scheduler.next(&View { able: &able, last: last.as_ref(), regions: &regions })? {
+    loop {
+        let last = (outcome.steps > 0).then(|| machine.last());
+        let meter = &outcome.meter;
+        let view = View { able: &able, last, regions: &regions, machine: &machine, meter };
+        let Some(p) = scheduler.next(&view)? else { break };
         if outcome.steps >= how.max_steps {
             outcome.cut_off = true;
             break;
         }
-        let chosen = machine.moves(p).len() > 1;
-        let choice = match requested(scheduler.asks(), p, &machine, subject)? {
-            Some(choice) => choice,
-            None => choose(&machine, p, &mut choices),
-        };
-        let event = machine.step(p, choice, None).map_err(SimulateError::Fault)?;
-        outcome.steps += 1;
-        outcome.meter.observe(&event);
-        *outcome.lines[p].entry(event.line).or_default() += 1;
-        regions[p] = event.to;
-        let value = event.register.map(|r| machine.value(r));
-        for property in monitor.observe(&event, value) {
-            if claims.properties.contains(&property) {
-                outcome.violations += 1;
-                outcome.violated.insert(property.name());
+        // Most steps of most runs: somebody is still waiting. What is noted of every step is noted of these in fewer words.
+        if bound.is_none_or(|bound| machine.none_exceeds(bound)) && machine.looks_again(p) {
+            outcome.meter.looked_again(p, machine.last().remote);
+            looks[p] += 1;
+            standstill.looked(p);
+        } else {
+            let chosen = machine.has_several(p);
+            let index = match requested(scheduler.asks(), p, &machine, subject)? {
+                Some((index, _)) => index,
+                None => choose(&machine, p, &mut choices),
+            };
+            machine.advance(p, index).map_err(SimulateError::Fault)?;
+            let event = machine.last();
+            outcome.meter.observe(event);
+            outcome.lines.count(p, event.line, 1 + std::mem::take(&mut looks[p]));
+            regions[p] = event.to;
+            let value = match event.register {
+                Some(register) if monitor.watches(register) => Some(machine.value(register)),
+                _ => bound.and_then(|bound| machine.exceeds(event, bound)),
+            };
+            if value.is_some() || event.from != event.to || event.abandons || event.from == Region::Remainder {
+                for property in monitor.observe(event, value) {
+                    if claims.properties.contains(&property) {
+                        outcome.violations += 1;
+                        outcome.violated.insert(property.name());
+                    }
+                }
             }
+            if event.from == Region::Remainder {
+                left[p] -= 1;
+            }
+            if event.to == Region::Remainder && left[p] == 0 {
+                able.retain(|q| *q != p);
+            }
+            standstill.observe(event, chosen, &machine);
         }
-        if event.from == Region::Remainder {
-            left[p] -= 1;
-        }
-        let mut changed = event.to == Region::Remainder && left[p] == 0;
+        outcome.steps += 1;
         if let Some(dead) = crash.now(outcome.steps, &able, &regions) {
             outcome.crashed.push(dead);
-            changed = true;
+            able.retain(|q| *q != dead);
         }
-        if changed {
-            able.retain(|q| !(outcome.crashed.contains(q) || regions[*q] == Region::Remainder && left[*q] == 0));
-        }
-        standstill.observe(&event, chosen, &machine);
         if standstill.is_complete(&able) {
             outcome.stuck = true;
             break;
         }
-        last = Some(event);
+    }
+    for (p, looks) in looks.into_iter().enumerate().filter(|(_, looks)| *looks > 0) {
+        outcome.lines.count(p, machine.line(p), looks);
     }
     Ok(outcome)
 }
@@ -181,82 +201,87 @@ pub fn simulate(
 struct Standstill {
     /// Counts the changes: what was noted before the last one is void.
     changes: u64,
-    noted: Vec<Noted>,
+    /// When something was last noted of each process, in changes, and whether it has come back to a state: twice the one, and
+    /// one more for the other.
+    noted: Vec<u64>,
+    /// A state that each was in, how many rounds ago, and after how many a newer one is kept.
+    kept: Vec<Option<(Arc<LocalState>, u32, u32)>>,
     /// How many processes have come back, of those who may have crashed since, too.
     back: usize,
 }
 
-#[derive(Clone, Default)]
-struct Noted {
-    /// When this was noted.
-    changes: u64,
-    /// The process has come back to a state.
-    back: bool,
-    /// A state that it was in, how many rounds ago, and after how many a newer one is kept.
-    kept: Option<(LocalState, u32, u32)>,
-}
-
 impl Standstill {
     fn new(n: usize) -> Self {
-        Self { changes: 1, noted: vec![Noted::default(); n], back: 0 }
+        Self { changes: 1, noted: vec![0; n], kept: vec![None; n], back: 0 }
     }
 
     /// Notes a step, and whether it was one of several that the process could have taken.
+    #[inline]
     fn observe(&mut self, event: &Event, chosen: bool, machine: &Machine<'_>) {
         let p = event.process;
         if event.changed || chosen || event.from != event.to {
             self.changes += 1;
             self.back = 0;
         }
-        let noted = &mut self.noted[p];
-        if noted.changes != self.changes {
-            *noted = Noted { changes: self.changes, ..Noted::default() };
-        }
-        if noted.back {
+        if self.noted[p] == self.is_back() {
             return;
         }
-        let is_back = event.idle && !chosen || {
-            let begins_round = matches!(machine.moves(p), [only] if only.access.waits);
-            begins_round && noted.has_come_back(machine.local(p))
-        };
-        if is_back {
-            noted.back = true;
+        if event.idle && !chosen {
+            self.looked(p);
+            return;
+        }
+        if self.noted[p] != 2 * self.changes {
+            self.noted[p] = 2 * self.changes;
+            self.kept[p] = None;
+        }
+        let begins_round = matches!(machine.moves(p), [only] if only.access.waits);
+        if begins_round && has_come_back(&mut self.kept[p], machine.local(p)) {
+            self.looked(p);
+        }
+    }
+
+    /// Notes that a process is where it was.
+    #[inline]
+    fn looked(&mut self, p: usize) {
+        let is_back = self.is_back();
+        if std::mem::replace(&mut self.noted[p], is_back) != is_back {
             self.back += 1;
         }
     }
 
+    /// What is noted of a process that has come back since the last change.
+    #[inline]
+    fn is_back(&self) -> u64 {
+        2 * self.changes + 1
+    }
+
     /// Whether all of these have come back.
+    #[inline]
     fn is_complete(&self, able: &[usize]) -> bool {
-        let is_back = |p: usize| self.noted[p].back && self.noted[p].changes == self.changes;
-        !able.is_empty() && self.back >= able.len() && able.iter().all(|&p| is_back(p))
+        !able.is_empty() && self.back >= able.len() && able.iter().all(|&p| self.noted[p] == self.is_back())
     }
 }
 
-impl Noted {
-    /// Whether this state is the one that was kept; keeps it if the other is too old.
-    fn has_come_back(&mut self, local: &LocalState) -> bool {
-        match &mut self.kept {
-            Some((kept, ..)) if kept == local => return true,
-            Some((_, age, patience)) if *age < *patience => *age += 1,
-            Some((kept, age, patience)) => (*kept, *age, *patience) = (local.clone(), 0, patience.saturating_mul(2)),
-            None => self.kept = Some((local.clone(), 0, 1)),
-        }
-        false
+/// Whether this state is the one that was kept; keeps it if the other is too old.
+fn has_come_back(kept: &mut Option<(Arc<LocalState>, u32, u32)>, local: &Arc<LocalState>) -> bool {
+    match kept {
+        Some((kept, ..)) if Arc::ptr_eq(kept, local) || kept == local => return true,
+        Some((_, age, patience)) if *age < *patience => *age += 1,
+        Some((kept, age, patience)) => (*kept, *age, *patience) = (local.clone(), 0, patience.saturating_mul(2)),
+        None => *kept = Some((local.clone(), 0, 1)),
     }
+    false
 }
 
-/// What a process chooses: the only thing it can, or one at random. A wait is given up once in a while.
-pub(crate) fn choose(machine: &Machine<'_>, p: usize, random: &mut Random) -> Choice {
+/// Which move a process chooses: the only one that it has, or one at random. A wait is given up once in a while.
+#[inline]
+pub(crate) fn choose(machine: &Machine<'_>, p: usize, random: &mut Random) -> usize {
+    if !machine.has_several(p) {
+        return 0;
+    }
     match machine.moves(p) {
-        [only] => only.choice,
-        [first, second] if second.choice == Choice::Abandon => {
-            if random.below(16) == 0 {
-                Choice::Abandon
-            } else {
-                first.choice
-            }
-        }
-        several => several[random.below(several.len() as u64) as usize].choice,
+        [_, second] if second.choice == Choice::Abandon => usize::from(random.below(16) == 0),
+        several => random.below(several.len() as u64) as usize,
     }
 }
 

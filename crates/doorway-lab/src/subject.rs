@@ -1,14 +1,17 @@
 //! An algorithm as the lab sees it: processes with local states, and what each may do next.
 
-use doorway_core::{
-    Claims, Exclusion, Layout, Local, Relabel, Request, Session, Size, Unfit,
-    layout::{Cell, Erased},
-};
+mod run;
+
+use std::ops::Deref;
+
+use doorway_core::{Claims, Layout, Relabel, Session, Size, layout::Erased};
+
+pub use self::run::build;
 
 use crate::{
     fault::Fault,
     item::Item,
-    replay::{Access, Entry, Input, Kind, Replay},
+    replay::{Access, Entry},
 };
 
 /// Which section a process is in.
@@ -124,12 +127,43 @@ pub struct Move {
     pub access: Access,
 }
 
+/// What a process may do next: mostly one thing.
+#[derive(Debug)]
+pub enum Moves {
+    /// This.
+    One([Move; 1]),
+    /// One of these.
+    Several(Box<[Move]>),
+}
+
+impl From<Vec<Move>> for Moves {
+    fn from(moves: Vec<Move>) -> Self {
+        match moves[..] {
+            [only] => Self::One([only]),
+            _ => Self::Several(moves.into()),
+        }
+    }
+}
+
+impl Deref for Moves {
+    type Target = [Move];
+
+    fn deref(&self) -> &[Move] {
+        match self {
+            Self::One(only) => only,
+            Self::Several(moves) => moves,
+        }
+    }
+}
+
 /// What came of a step.
 pub struct Stepped {
     /// What the register holds now, if it was written.
     pub effect: Option<Box<dyn Erased>>,
     /// Where the process is now.
     pub local: LocalState,
+    /// The access that it stopped at, if it is in the middle of a passage.
+    pub pending: Option<Access>,
 }
 
 impl Stepped {
@@ -157,7 +191,7 @@ pub trait Subject: Send + Sync {
     /// The mutant that it is, if it is one.
     fn mutant(&self) -> Option<&'static str>;
     /// Its registers.
-    fn cells(&self) -> &[Cell];
+    fn layout(&self) -> &Layout;
     /// The session that a [request](Choice::Request) asks for.
     fn session(&self, request: u32) -> Session;
     /// Where process `p` starts.
@@ -167,6 +201,11 @@ pub trait Subject: Send + Sync {
     /// # Errors
     /// When the algorithm cannot be run in the lab.
     fn moves(&self, p: usize, local: &LocalState, cut: bool) -> Result<Vec<Move>, Fault>;
+    /// The same after a step, which has found out most of it already: the access that it stopped at.
+    ///
+    /// # Errors
+    /// When the algorithm cannot be run in the lab.
+    fn moves_at(&self, p: usize, local: &LocalState, pending: Option<Access>, cut: bool) -> Result<Moves, Fault>;
     /// Makes one move, the register holding `value`.
     ///
     /// # Errors
@@ -179,214 +218,4 @@ pub trait Subject: Send + Sync {
         value: Option<&dyn Erased>,
         cut: bool,
     ) -> Result<Stepped, Fault>;
-}
-
-/// What the lab asks of an algorithm's code: that it runs on the replay memory, whatever that memory's lifetime.
-struct Run<A> {
-    algorithm: A,
-    layout: Layout,
-    size: Size,
-    mutant: Option<&'static str>,
-    abandons: bool,
-}
-
-impl<A, Q, P, K> Run<A>
-where
-    A: for<'a> Exclusion<Replay<'a>, Request = Q, Pass = P, Keep = K> + Send + Sync,
-    Q: Request,
-    P: Local,
-    K: Local,
-{
-    /// Runs `p` from where it is to its next access without an answer, or to the remainder. The state that it stopped
-    /// in has no request in the remainder, so `moves` asks for each.
-    fn drive(&self, p: usize, m: &mut Replay<'_>, local: &LocalState) -> Result<LocalState, Fault> {
-        let mut section = local.section;
-        let mut held = local.held.clone();
-        let mut taken = m.input.is_none();
-        let mut fresh = local.fresh;
-        let session = local.session;
-        loop {
-            let run = self.section(p, m, section, &held);
-            if let Some(fault) = m.fault.take() {
-                return Err(fault);
-            }
-            if !taken && m.input.is_none() {
-                taken = true;
-                // Elsewhere it would only tell states apart that are the same.
-                fresh = section != Section::Exit;
-            }
-            let Some(next) = run? else {
-                return Ok(LocalState { section, fresh, session, held, log: std::mem::take(&mut m.log) });
-            };
-            m.finish_section();
-            if let Some(fault) = m.fault.take() {
-                return Err(fault);
-            }
-            held = next;
-            section = match section {
-                Section::Remainder => unreachable!("the remainder makes no access"),
-                Section::Doorway => Section::Waiting,
-                Section::Waiting => Section::Exit,
-                Section::Exit if fresh => return Err(Fault::IdleSection("exit section")),
-                Section::Exit | Section::Abandon => Section::Remainder,
-            };
-            fresh = true;
-            if section == Section::Remainder {
-                return if taken {
-                    Ok(LocalState { section, fresh, session: Session::NONE, held, log: Vec::new() })
-                } else {
-                    Err(Fault::IdleSection("passage"))
-                };
-            }
-        }
-    }
-
-    /// Runs one section; `None` if it stopped at an access.
-    fn section(&self, p: usize, m: &mut Replay<'_>, section: Section, held: &Item) -> Result<Option<Item>, Fault> {
-        let done = match section {
-            Section::Remainder => unreachable!("the remainder has no code"),
-            Section::Doorway => {
-                let (request, keep) = held.get::<(Q, K)>().ok_or(Fault::Impure)?;
-                self.algorithm.doorway(m, p, request, keep).map(Item::new)
-            }
-            Section::Waiting => {
-                let pass = held.get::<P>().ok_or(Fault::Impure)?;
-                self.algorithm.waiting(m, p, pass).map(Item::new)
-            }
-            Section::Exit => {
-                let pass = held.get::<P>().ok_or(Fault::Impure)?;
-                self.algorithm.exit(m, p, pass).map(Item::new)
-            }
-            Section::Abandon => {
-                let pass = held.get::<P>().ok_or(Fault::Impure)?;
-                self.algorithm.abandon(m, p, pass).ok_or(Fault::Impure)?.map(Item::new)
-            }
-        };
-        Ok(done.ok())
-    }
-
-    /// Whether the algorithm has a way to abandon a place.
-    fn knows_how_to_abandon(&self, p: usize, local: &LocalState) -> bool {
-        let mut m = Replay::new(&[], None, true, self.mutant);
-        local.held.get::<P>().is_some_and(|pass| self.algorithm.abandon(&mut m, p, pass).is_some())
-    }
-
-    /// The state from which the choice makes its access.
-    fn chosen(&self, local: &LocalState, choice: Choice) -> Result<LocalState, Fault> {
-        Ok(match choice {
-            Choice::Go | Choice::Outcome(_) => local.clone(),
-            Choice::Request(r) => {
-                let request = Q::all(self.size).into_iter().nth(r as usize).ok_or(Fault::Impure)?;
-                let keep = local.held.get::<K>().ok_or(Fault::Impure)?;
-                let session = request.session();
-                let held = Item::new((request, keep));
-                LocalState { section: Section::Doorway, fresh: true, session, held, log: Vec::new() }
-            }
-            Choice::Abandon => {
-                let (session, held) = (local.session, local.held.clone());
-                LocalState { section: Section::Abandon, fresh: true, session, held, log: Vec::new() }
-            }
-        })
-    }
-}
-
-impl<A, Q, P, K> Subject for Run<A>
-where
-    A: for<'a> Exclusion<Replay<'a>, Request = Q, Pass = P, Keep = K> + Send + Sync,
-    Q: Request,
-    P: Local,
-    K: Local,
-{
-    fn name(&self) -> &'static str {
-        A::NAME
-    }
-    fn variant(&self) -> Option<&'static str> {
-        A::VARIANT
-    }
-    fn claims(&self) -> Claims {
-        A::CLAIMS
-    }
-    fn size(&self) -> Size {
-        self.size
-    }
-    fn mutant(&self) -> Option<&'static str> {
-        self.mutant
-    }
-    fn cells(&self) -> &[Cell] {
-        self.layout.cells()
-    }
-    fn session(&self, request: u32) -> Session {
-        Q::all(self.size).get(request as usize).map_or(Session::NONE, Request::session)
-    }
-
-    fn start(&self, p: usize) -> LocalState {
-        let held = Item::new(self.algorithm.keep(p));
-        LocalState { section: Section::Remainder, fresh: true, session: Session::NONE, held, log: Vec::new() }
-    }
-
-    fn moves(&self, p: usize, local: &LocalState, cut: bool) -> Result<Vec<Move>, Fault> {
-        let mut moves = Vec::new();
-        let ask = |choice| -> Result<Option<Access>, Fault> {
-            let from = self.chosen(local, choice)?;
-            let mut m = Replay::new(&from.log, None, cut, self.mutant);
-            self.drive(p, &mut m, &from)?;
-            Ok(m.pending)
-        };
-        if local.section == Section::Remainder {
-            for r in 0..Q::all(self.size).len() as u32 {
-                let access = ask(Choice::Request(r))?.ok_or(Fault::IdleSection("passage"))?;
-                moves.push(Move { choice: Choice::Request(r), access });
-            }
-            return Ok(moves);
-        }
-        let access = ask(Choice::Go)?.ok_or(Fault::Impure)?;
-        match access.kind {
-            Kind::Choose(outcomes) => {
-                moves.extend((0..outcomes).map(|o| Move { choice: Choice::Outcome(o), access }));
-            }
-            _ => moves.push(Move { choice: Choice::Go, access }),
-        }
-        if self.abandons && access.waits && local.section == Section::Waiting && self.knows_how_to_abandon(p, local) {
-            let access = ask(Choice::Abandon)?.ok_or(Fault::IdleSection("abandon section"))?;
-            moves.push(Move { choice: Choice::Abandon, access });
-        }
-        Ok(moves)
-    }
-
-    fn step(
-        &self,
-        p: usize,
-        local: &LocalState,
-        choice: Choice,
-        value: Option<&dyn Erased>,
-        cut: bool,
-    ) -> Result<Stepped, Fault> {
-        let from = self.chosen(local, choice)?;
-        let input = match choice {
-            Choice::Outcome(outcome) => Input::Outcome(outcome),
-            _ => Input::Value(value.ok_or(Fault::Impure)?),
-        };
-        let mut m = Replay::new(&from.log, Some(input), cut, self.mutant);
-        let local = self.drive(p, &mut m, &from)?;
-        if m.input.is_some() {
-            return Err(Fault::IdleSection("passage"));
-        }
-        Ok(Stepped { effect: m.effect.take(), local })
-    }
-}
-
-/// An instance of any algorithm, in the registry or not, to run in the lab. With `abandons`, processes may give up their
-/// waits.
-///
-/// # Errors
-/// When the algorithm does not serve that size.
-pub fn build<A, Q, P, K>(size: Size, mutant: Option<&'static str>, abandons: bool) -> Result<Box<dyn Subject>, Unfit>
-where
-    A: for<'a> Exclusion<Replay<'a>, Request = Q, Pass = P, Keep = K> + Send + Sync + 'static,
-    Q: Request,
-    P: Local,
-    K: Local,
-{
-    let (algorithm, layout) = Layout::build(size.n, mutant, |layout| A::new(layout, size))?;
-    Ok(Box::new(Run { algorithm, layout, size, mutant, abandons }))
 }

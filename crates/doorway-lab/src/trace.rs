@@ -245,7 +245,7 @@ impl Trace {
         }
         let machine = &run.machine;
         replayed.registers =
-            subject.cells().iter().enumerate().map(|(r, cell)| (cell.name.clone(), machine.value(r).text())).collect();
+            subject.layout().cells().enumerate().map(|(r, cell)| (cell.name(), machine.value(r).text())).collect();
         replayed.regions = (0..self.n).map(|p| machine.region(p)).collect();
         self.confirm(&mut run, &turns, &mut replayed)?;
         Ok(replayed)

@@ -6,7 +6,7 @@ use doorway_core::{
 };
 use doorway_lab::{
     Entrant, Options, Progress, Report, Subject, build, check,
-    rmr::{Class, Sweep, Watch, measure},
+    rmr::{Class, Passages, Sweep, Watch, measure},
     schedule::{SECTION_4, SECTION_6, SECTION_6_SCRIPT, ScheduleError},
     simulate::{Outcome, Simulation, scheduler, simulate},
     trace::Trace,
@@ -223,7 +223,7 @@ fn the_references_of_group_locks_grow_with_n() {
             sessions: 2,
             up_to: 32,
             schedulers: vec!["random".into()],
-            passages: 4,
+            passages: Passages::Each(4),
             seed: 0,
             max_steps: 50_000_000,
         };

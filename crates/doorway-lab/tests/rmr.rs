@@ -5,12 +5,10 @@ mod common;
 use std::sync::atomic::Ordering::Relaxed;
 
 use common::{Toy, toy};
-use doorway_core::{Problem, RegisterKind, Size};
+use doorway_core::{Problem, Size};
 use doorway_lab::{
-    Entrant, Limits, Maxima, Most, Progress, Random, Subject,
-    machine::Machine,
-    most,
-    rmr::{Class, Curve, Sweep, WAITS, Watch, measure, spin_cost},
+    Entrant, Limits, Maxima, Most, Progress, Subject, most,
+    rmr::{Class, Curve, Passages, Sweep, WAITS, Watch, measure, spin_cost},
     schedule::{SECTION_4, ScheduleError},
     simulate::{SimulateError, Simulation, scheduler, schedulers, simulate},
 };
@@ -33,34 +31,6 @@ fn small_sizes(entrant: &Entrant) -> Vec<Size> {
         Problem::KExclusion => vec![Size::slots(2, 1), Size::slots(3, 2)],
         Problem::Mutex => vec![Size::mutex(2), Size::mutex(3)],
         Problem::Group => vec![Size::group(2, 1), Size::group(2, 2)],
-    }
-}
-
-/// Recalled steps are the steps that a replay makes: two machines, one that recalls and one that replays, follow the same
-/// schedule, in which everybody waits a lot.
-#[test]
-fn recalled_steps_are_replayed_steps() {
-    for entrant in Entrant::all() {
-        let subject = entrant.build(entrant.claims.problem.size(5, 2, 2), None, false).expect("it fits");
-        let new = || Machine::new(&*subject, RegisterKind::Atomic, true).expect("it runs");
-        let (mut replays, mut recalls) = (new(), new().silent());
-        let mut random = Random::new(5, 0);
-        let mut p = 0;
-        for _ in 0..20_000 {
-            // Bursts, so that many looks find what they found before.
-            if random.below(8) == 0 {
-                p = random.below(5) as usize;
-            }
-            let moves = replays.moves(p);
-            let choice = moves[random.below(moves.len() as u64) as usize].choice;
-            let replayed = replays.step(p, choice, None).expect("it steps");
-            let recalled = recalls.step(p, choice, None).expect("it steps");
-            let seen = |e: &doorway_lab::machine::Event| (e.line, e.kind, e.register, e.from, e.to, e.abandons, e.idle);
-            assert_eq!(seen(&recalled), seen(&replayed), "{}", entrant.name);
-            for r in 0..replays.registers() {
-                assert!(replays.value(r).same(recalls.value(r)), "{} register {r}", entrant.name);
-            }
-        }
     }
 }
 
@@ -202,7 +172,7 @@ fn nobody_waits_where_everybody_may_go_in() {
 
 fn sweep(schedulers: &[&str], up_to: usize) -> Sweep {
     let schedulers = schedulers.iter().map(|name| (*name).into()).collect();
-    Sweep { k: 2, sessions: 2, up_to, schedulers, passages: 3, seed: 1, max_steps: 100_000_000 }
+    Sweep { k: 2, sessions: 2, up_to, schedulers, passages: Passages::Each(3), seed: 1, max_steps: 100_000_000 }
 }
 
 fn curve(name: &str, scheduler: &str, up_to: usize) -> Curve {

@@ -31,7 +31,7 @@ fn section_4_blocks_the_last_process_as_often_as_the_paper_says() {
     for n in 2..=16 {
         let subject = subject("burns-lamport", n);
         let outcome = run(&*subject, SECTION_4, &passages(1, 0));
-        let blocked = outcome.lines[n - 1].get(&4).copied().unwrap_or(0);
+        let blocked = outcome.lines.of(n - 1, 4);
         assert_eq!(blocked, (n * (n - 1) / 2) as u64, "n = {n}");
         let (cc, dsm) = outcome.meter.by_process[n - 1];
         assert_eq!((cc.passages, outcome.meter.cc.passages), (1, n as u64), "everybody goes through once");

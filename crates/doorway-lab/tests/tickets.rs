@@ -7,7 +7,7 @@ use doorway_core::{Property, RegisterKind, Size};
 use doorway_lab::{
     Choice, Entrant, Options, Progress, Random, Region, Report, Subject, check,
     machine::Machine,
-    schedule::{Scheduler, Script, View, section_5},
+    schedule::{Script, section_5},
 };
 
 const ALGORITHMS: [&str; 4] = ["queue", "numbered-ticket", "unbounded-colored-ticket", "colored-ticket"];
@@ -92,9 +92,7 @@ fn value_after(subject: &dyn Subject, i: usize, j: usize) -> String {
     let able: Vec<usize> = (0..n).collect();
     let mut regions = vec![Region::Remainder; n];
     let mut last = None;
-    while let Some(p) =
-        script.next(&View { able: &able, last: last.as_ref(), regions: &regions }).expect("it can be followed")
-    {
+    while let Some(p) = script.follow(&able, last.as_ref(), &regions).expect("it can be followed") {
         let choice = if regions[p] == Region::Remainder { Choice::Request(0) } else { Choice::Go };
         let event = machine.step(p, choice, None).expect("it runs");
         regions[p] = event.to;

@@ -7,7 +7,8 @@ use std::{collections::BTreeSet, process::ExitCode, sync::atomic::Ordering::Rela
 use doorway_core::{Problem, Size};
 use doorway_lab::{
     Entrant, Limits, Maxima, Progress, most,
-    rmr::{Measured, Sweep, Watch, measure},
+    rmr::{Measured, Passages, Sweep, Watch, measure},
+    schedule::ADVERSARIES,
     simulate::schedulers,
 };
 
@@ -66,6 +67,9 @@ fn entrants(args: &Rmr) -> Result<Vec<&'static Entrant>, Failure> {
     if args.passages == 0 {
         return usage("--passages 0: nothing would happen; try --passages 1".into());
     }
+    if args.total == Some(0) {
+        return usage("--total 0: nothing would happen; try --total 100000".into());
+    }
     if let Some(script) = args.scheduler.iter().find(|name| name.starts_with("script:")) {
         return usage(format!("--scheduler {script}: a script is for one n; try lab simulate"));
     }
@@ -111,8 +115,9 @@ fn entrants(args: &Rmr) -> Result<Vec<&'static Entrant>, Failure> {
         _ => {}
     }
     for entrant in &entrants {
-        if let Some(name) = args.scheduler.iter().find(|name| !schedulers(entrant.name).contains(&name.as_str())) {
-            let there = schedulers(entrant.name).join(", ");
+        let there = [&schedulers(entrant.name)[..], &ADVERSARIES[..]].concat();
+        if let Some(name) = args.scheduler.iter().find(|name| !there.contains(&name.as_str())) {
+            let there = there.join(", ");
             return usage(format!("there is no scheduler {name:?} for {}; there are {there}", entrant.name));
         }
     }
@@ -128,7 +133,7 @@ fn sweep(args: &Rmr, entrant: &Entrant) -> Sweep {
             [] => schedulers(entrant.name).into_iter().map(String::from).collect(),
             names => names.to_vec(),
         },
-        passages: args.passages,
+        passages: args.total.map_or(Passages::Each(args.passages), Passages::Total),
         seed: args.seed,
         max_steps: args.max_steps,
     }

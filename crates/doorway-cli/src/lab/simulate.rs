@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Simulate) -> Result<ExitCode, Failure> {
 
 /// How often the last process was blocked, in the schedule that is about that.
 fn blocked(subject: &dyn Subject, args: &Simulate, outcome: &Outcome) -> Option<u64> {
-    (args.scheduler == SECTION_4).then(|| outcome.lines[subject.size().n - 1].get(&4).copied().unwrap_or(0))
+    (args.scheduler == SECTION_4).then(|| outcome.lines.of(subject.size().n - 1, 4))
 }
 
 fn as_json(subject: &dyn Subject, args: &Simulate, outcome: &Outcome) -> String {

@@ -105,6 +105,22 @@ fn a_measurement_follows_from_its_seed() {
     assert_ne!(with("3"), with("4"));
 }
 
+/// Adversaries are not among the schedulers that are run without being asked for, and passages may be shared out.
+#[test]
+fn adversaries_are_measured_if_asked_for() {
+    let args = ["lab", "rmr", "yang-anderson", "--up-to", "16", "--total", "100"];
+    let adversaries = ["--scheduler", "locality-aware:hold-release", "--scheduler", "strong-adaptive:victim"];
+    let report = json(0, &[&args[..], &adversaries, &["--json"]].concat());
+    assert_eq!((&report[0]["passages"], &report[0]["total"]), (&Value::Null, &value!(100)));
+    for (curve, name) in report[0]["curves"].as_array().expect("an array").iter().zip([1, 3]) {
+        assert_eq!(curve["scheduler"], adversaries[name]);
+        let passages: Vec<_> = curve["points"].as_array().expect("an array").iter().map(|p| &p["passages"]).collect();
+        assert_eq!(passages, [100, 100, 104, 112], "as many of each process");
+    }
+    let text = prints(0, &[&args[..], &["--scheduler", "oblivious"]].concat());
+    assert!(text.starts_with("yang-anderson: k = 1, 100 passages or a few more, seed 0\n"), "{text}");
+}
+
 #[test]
 fn a_run_that_is_cut_off_says_so() {
     let text = prints(0, &["lab", "rmr", "bakery", "--up-to", "4", "--scheduler", "random", "--max-steps", "100"]);
@@ -121,6 +137,9 @@ fn what_makes_no_sense_is_refused() {
         (&["--up-to", "4097"], "at most 4096 processes"),
         (&["--up-to", "many"], "'many'"),
         (&["--passages", "0"], "try --passages 1"),
+        (&["--total", "0"], "try --total 100000"),
+        (&["--total", "10", "--passages", "10"], "--passages"),
+        (&["--scheduler", "oblivious:luck"], "oblivious, oblivious:bursts, "),
         (&["--scheduler", "luck"], "there is no scheduler \"luck\" for bakery; there are random, "),
         (&["bakery", "--scheduler", "002-section-4"], "there is no scheduler \"002-section-4\" for bakery"),
         (&["--scheduler", "script:file"], "a script is for one n"),

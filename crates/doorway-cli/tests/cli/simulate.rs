@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use doorway_lab::schedule::ADVERSARIES;
+
 use super::{ALGORITHMS, has_fields, json, prints, refused};
 
 #[test]
@@ -39,6 +41,21 @@ fn a_run_follows_from_its_seed() {
         assert!(steps.len() > 1, "{scheduler}: three seeds, one run");
         assert_eq!(with("1", &["--json"]), outcomes[0], "{scheduler}");
         assert_eq!(with("1", &[]), with("1", &[]), "{scheduler}");
+    }
+}
+
+#[test]
+fn every_adversary_has_a_name() {
+    let help = prints(0, &["lab", "simulate", "--help"]);
+    for name in ADVERSARIES {
+        let args = ["lab", "simulate", "burns-lamport", "-n", "4", "--passages", "20", "--scheduler", name, "--json"];
+        let outcome = json(0, &args);
+        assert_eq!((&outcome["scheduler"], &outcome["passages"]), (&name.into(), &80.into()));
+        assert!(help.contains(&format!("  {name} ")), "{name} is not in the help");
+    }
+    for name in ["oblivious:", "oblivious:victim", "strong-adaptive:luck", "adaptive"] {
+        let line = refused(&["lab", "simulate", "bakery", "--scheduler", name]);
+        ADVERSARIES.iter().for_each(|name| assert!(line.contains(name), "{line}"));
     }
 }
 

@@ -294,7 +294,7 @@ mod tests {
 
     fn bits(n: usize, k: usize) -> u32 {
         let built = Layout::build(n, None, |layout| ColoredTicket::new(layout, Size::slots(n, k)));
-        built.map_or(u32::MAX, |(_, layout)| layout.cells()[0].bits)
+        built.map_or(u32::MAX, |(_, layout)| layout.cell(0).bits)
     }
 
     /// The largest k that fits in a word, and in a double word: the table in the algorithm's page.
@@ -340,7 +340,7 @@ mod tests {
             Ok::<_, Unfit>((algorithm.system, algorithm.shared.format()))
         });
         let ((system, format), layout) = built.expect("it fits");
-        let start = Counted::from_word(layout.cells()[0].init.word(), format);
+        let start = Counted::from_word(layout.cell(0).init.word(), format);
         let mut seen = BTreeSet::from([(start.word(), Vec::new())]);
         let mut todo: Vec<_> = seen.iter().cloned().collect();
         while let Some((word, held)) = todo.pop() {

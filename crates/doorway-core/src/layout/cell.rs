@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 use core::{any::Any, hash::Hasher};
 
-use super::Home;
+use super::{Home, Homes, LINE};
 use crate::{Ticket, Value};
 
 /// A register's value without its type, for memories that hold registers of many types.
@@ -59,20 +59,32 @@ impl<T: Value> Erased for T {
 }
 
 /// One register as the layout knows it.
-pub struct Cell {
+#[derive(Clone, Copy)]
+pub struct Cell<'a> {
     /// The word of the arena that holds it, or the double word.
     pub index: usize,
     /// How many bits its words have.
     pub bits: u32,
-    /// The paper's name, subscripts included.
-    pub name: String,
     /// Whose memory it is in.
     pub home: Home,
     /// What it holds at the start.
-    pub init: Box<dyn Erased>,
+    pub init: &'a dyn Erased,
+    block: &'a Block,
+    row: usize,
+    column: usize,
 }
 
-impl Cell {
+impl Cell<'_> {
+    /// The paper's name, subscripts included.
+    pub fn name(&self) -> String {
+        let (name, row, column) = (&self.block.name, self.row, self.column);
+        match self.block.shape {
+            Shape::One(_) => name.clone(),
+            Shape::Row(..) => format!("{name}[{column}]"),
+            Shape::Table(..) => format!("{name}[{row}][{column}]"),
+        }
+    }
+
     /// Whether it takes a double word.
     pub fn is_wide(&self) -> bool {
         self.bits > u64::BITS
@@ -81,5 +93,113 @@ impl Cell {
     /// The number that no other register has: [`Register::id`](super::Register::id).
     pub fn id(&self) -> usize {
         super::id(self.index, self.is_wide())
+    }
+}
+
+/// Registers that were asked for together. However many they are, they are one entry: a table of n² registers of which few
+/// are ever touched costs next to nothing.
+pub(super) struct Block {
+    pub(super) name: String,
+    pub(super) shape: Shape,
+    pub(super) places: Places,
+    pub(super) bits: u32,
+    pub(super) init: Box<dyn Erased>,
+    /// How many registers were asked for before.
+    pub(super) first: usize,
+}
+
+/// How many, and where they live.
+#[derive(Clone, Copy)]
+pub(super) enum Shape {
+    One(Home),
+    Row(usize, Homes),
+    Table(usize, usize, Homes),
+}
+
+/// Where the registers of a table are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Places {
+    pub(super) base: usize,
+    /// Where in a process's own registers row 0 is, and how far on the next row is.
+    pub(super) first: usize,
+    pub(super) step: usize,
+    /// Words from a line to the one below it: in the next band, or in the next row of nobody's lines.
+    pub(super) band: usize,
+}
+
+impl Places {
+    /// One place.
+    pub(super) fn at(base: usize) -> Self {
+        Self { base, first: 0, step: 0, band: 0 }
+    }
+
+    /// The word of `[row][column]`, with so many to a line.
+    #[inline(always)]
+    pub(super) fn index(&self, line: usize, row: usize, column: usize) -> usize {
+        let nth = self.first + row * self.step;
+        self.base + nth / line * self.band + nth % line + column * line
+    }
+}
+
+impl Block {
+    fn is_wide(&self) -> bool {
+        self.bits > u64::BITS
+    }
+
+    /// Registers per line.
+    fn line(&self) -> usize {
+        if self.is_wide() { LINE / 2 } else { LINE }
+    }
+
+    fn rows_and_columns(&self) -> (usize, usize) {
+        match self.shape {
+            Shape::One(_) => (1, 1),
+            Shape::Row(len, _) => (1, len),
+            Shape::Table(rows, columns, _) => (rows, columns),
+        }
+    }
+
+    /// How many there are.
+    pub(super) fn registers(&self) -> usize {
+        let (rows, columns) = self.rows_and_columns();
+        rows * columns
+    }
+
+    /// The register that is the `number`th of all.
+    pub(super) fn cell(&self, number: usize) -> Cell<'_> {
+        let (rows, columns) = self.rows_and_columns();
+        let nth = number - self.first;
+        assert!(nth < rows * columns, "there is no register {number}");
+        let (row, column) = (nth / columns, nth % columns);
+        let home = match self.shape {
+            Shape::One(home) => home,
+            Shape::Row(_, homes) | Shape::Table(_, _, homes) => homes.of(column),
+        };
+        let index = self.places.index(self.line(), row, column);
+        Cell { index, bits: self.bits, home, init: &*self.init, block: self, row, column }
+    }
+
+    /// Which of all registers has this id, if it is one of these.
+    pub(super) fn find(&self, id: usize) -> Option<usize> {
+        let (line, index) = (self.line(), id >> 1);
+        if super::id(index, self.is_wide()) != id {
+            return None;
+        }
+        let (rows, columns) = self.rows_and_columns();
+        let (row, column) = match self.shape {
+            Shape::Row(_, Homes::Column) | Shape::Table(_, _, Homes::Column) => {
+                let (band, within) = (index / self.places.band, index % self.places.band);
+                ((band * line + within % line).checked_sub(self.places.first)?, within / line)
+            }
+            // One line each, one after the other.
+            _ => {
+                let nth = index.checked_sub(self.places.base)?;
+                if nth % line != 0 || columns == 0 {
+                    return None;
+                }
+                (nth / line / columns, nth / line % columns)
+            }
+        };
+        (row < rows && column < columns).then(|| self.first + row * columns + column)
     }
 }

@@ -1,6 +1,6 @@
 //! Handles lead to the words that cells are in.
 
-use alloc::collections::BTreeSet;
+use alloc::{collections::BTreeSet, format};
 use core::convert::Infallible;
 
 use super::*;
@@ -12,11 +12,17 @@ fn build<A>(n: usize, build: impl Fn(&mut Layout) -> A) -> (A, Layout) {
 
 /// The handles lead to the words that the cells are in, no two to the same one, and all inside the arena.
 fn assert_placed(layout: &Layout, handles: &[(String, usize)]) {
-    let cells: BTreeSet<_> = layout.cells().iter().map(|cell| (cell.name.clone(), cell.index)).collect();
+    let cells: BTreeSet<_> = layout.cells().map(|cell| (cell.name(), cell.index)).collect();
     assert_eq!(cells, handles.iter().cloned().collect());
     let words: BTreeSet<_> = handles.iter().map(|(_, index)| *index).collect();
     assert_eq!(words.len(), layout.cells().len());
     assert!(words.iter().all(|&index| index < layout.words()));
+    // And ids lead back, where there is a register, and nowhere else.
+    for (number, cell) in layout.cells().enumerate() {
+        assert_eq!((layout.find(cell.id()), layout.find(cell.id() ^ 1)), (Some(number), None), "{}", cell.name());
+    }
+    let found = (0..layout.words()).filter_map(|index| layout.find(id(index, false)));
+    assert_eq!(found.collect::<BTreeSet<_>>(), (0..layout.registers()).collect());
 }
 
 fn of_array<T: Value>(name: &str, array: &Array<T>, len: usize) -> Vec<(String, usize)> {
@@ -78,8 +84,8 @@ fn one_process_alone() {
     assert_eq!(array.at(0).index(), 0);
     assert_eq!([0, 1, 2, 3].map(|row| grid.at(row, 0).index()), [1, 2, 3, 4]);
     assert_eq!(layout.words(), LINE);
-    assert_eq!(layout.cells()[4].name, "G[3][0]");
-    assert_eq!(layout.cells()[4].init.word(), 7);
+    assert_eq!(layout.cell(4).name(), "G[3][0]");
+    assert_eq!(layout.cell(4).init.word(), 7);
 }
 
 #[test]
@@ -90,7 +96,7 @@ fn nothing_takes_no_words() {
         layout.grid("H", 3, 0, Homes::Nobody, false);
     });
     assert_eq!(layout.words(), 0);
-    assert!(layout.cells().is_empty());
+    assert_eq!(layout.registers(), 0);
 }
 
 #[test]

@@ -276,7 +276,7 @@ impl Payer {
     fn new<const W: usize>(confirm: &Confirm<'_, '_, '_, W>, p: usize) -> Self {
         let subject = confirm.subject;
         let charge = confirm.searched.rules.charge.expect("it is noticed what steps cost");
-        Self { meter: Meter::new(subject.cells(), subject.size().n), charge, p, paid: 0 }
+        Self { meter: Meter::new(subject.size().n), charge, p, paid: 0 }
     }
 
     fn note(&mut self, event: &Event) {

@@ -14,10 +14,10 @@ use super::{
     progress::Lasso,
     relabel::Position,
     search::Searched,
-    space::Whole,
     store::Numbers,
 };
 use crate::{
+    item::Whole,
     machine::{Event, Machine},
     subject::Subject,
     trace::{Run, Trace, TraceStep, Turn},

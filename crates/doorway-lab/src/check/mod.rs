@@ -159,7 +159,7 @@ pub fn check(subject: &dyn Subject, options: &Options, progress: &Progress) -> R
 /// Whether any register holds tickets.
 fn has_tickets(subject: &dyn Subject) -> bool {
     let mut found = false;
-    for cell in subject.cells() {
+    for cell in subject.layout().cells() {
         let _ = cell.init.relabelled(&mut |ticket| {
             found = true;
             ticket

@@ -26,7 +26,7 @@ pub(super) fn ghost(property: Property, subject: &dyn Subject) -> Option<(Ghost,
         Property::Invariant(name) => {
             let Invariant { register, line, most, .. } =
                 *subject.claims().invariants.iter().find(|invariant| invariant.name == name)?;
-            let register = subject.cells().iter().position(|cell| cell.name == register)? as u16;
+            let register = subject.layout().named(register)?.0 as u16;
             Some((Ghost::Changes(Changes { register, line, most }), event::BREAKS))
         }
         _ => None,

@@ -1,10 +1,7 @@
 //! What has been learned of an algorithm: the values of its registers and the local states of its processes, each with a
 //! number, and what each move does. Learned from the very code that ships, once; the search then runs on the numbers.
 
-use std::{
-    hash::{Hash, Hasher},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use doorway_core::{
     Home, RegisterKind, Relabel, Session, Ticket,
@@ -15,6 +12,7 @@ use rustc_hash::FxHashMap;
 use super::relabel::{Labels, Map};
 use crate::{
     fault::Fault,
+    item::Whole,
     replay::Kind,
     subject::{Choice, LocalState, Region, Subject},
 };
@@ -29,21 +27,6 @@ pub(crate) struct Values {
 
 /// The numbers of values are kept in 24 bits where outcomes are looked up.
 const MAX_VALUES: u32 = 1 << 24;
-
-/// A value that is compared whole, never by a fingerprint.
-pub(crate) struct Whole(pub(crate) Box<dyn Erased>);
-
-impl PartialEq for Whole {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.same(&*other.0)
-    }
-}
-impl Eq for Whole {}
-impl Hash for Whole {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash_into(state);
-    }
-}
 
 impl Values {
     fn intern(&mut self, value: Box<dyn Erased>) -> Result<u32, Fault> {
@@ -152,9 +135,9 @@ impl<'s> Space<'s> {
     pub(crate) fn new(subject: &'s dyn Subject, kind: RegisterKind) -> Result<Self, Fault> {
         let mut registers = Vec::new();
         let mut dense = FxHashMap::default();
-        for (i, cell) in subject.cells().iter().enumerate() {
+        for (i, cell) in subject.layout().cells().enumerate() {
             dense.insert(cell.id(), i as u16);
-            registers.push(values(cell)?);
+            registers.push(values(&cell)?);
         }
         let processes = (0..subject.size().n).map(|_| Process::default()).collect();
         let mut space = Self { subject, registers, dense, processes, kind };
@@ -166,7 +149,7 @@ impl<'s> Space<'s> {
 
     /// Where a register lives.
     pub(crate) fn home(&self, register: u16) -> Home {
-        self.subject.cells()[register as usize].home
+        self.subject.layout().cell(register as usize).home
     }
 
     /// How many local states of `p` are known.
@@ -309,9 +292,8 @@ impl<'s> Space<'s> {
     }
 }
 
-fn values(cell: &RegisterCell) -> Result<Values, Fault> {
-    let mut values =
-        Values { name: cell.name.clone(), list: Vec::new(), labels: Vec::new(), ids: FxHashMap::default() };
+fn values(cell: &RegisterCell<'_>) -> Result<Values, Fault> {
+    let mut values = Values { name: cell.name(), list: Vec::new(), labels: Vec::new(), ids: FxHashMap::default() };
     values.intern(cell.init.copy())?;
     Ok(values)
 }

@@ -9,9 +9,9 @@ use super::{
     expand::{Ghost, Rules},
     explore::End,
     search::{Search, Searched, Then},
-    space::{Space, Whole},
+    space::Space,
 };
-use crate::{entrant::Entrant, subject::LocalState};
+use crate::{entrant::Entrant, item::Whole, subject::LocalState};
 
 /// A state as anybody can compare it: what registers hold, where processes are and what they are in the middle of writing,
 /// with tickets narrowed.

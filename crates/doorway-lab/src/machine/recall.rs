@@ -1,116 +1,138 @@
-//! What a process that waits has found out already. A look at a register that has not been written since leads where it
-//! led before, so it need not be replayed. That is what makes long runs of many processes fast: most of their steps are
-//! such looks. Nothing else changes: a recalled step is the step that a replay would have made.
+//! Steps that have been made before, and how they come to be known.
 
-use std::{
-    hash::{Hash, Hasher},
-    sync::Arc,
+use doorway_core::{RegisterKind, Session};
+
+use super::{
+    Event, Machine,
+    learned::{Learned, NONE, NOT_IN_VAIN, State},
+};
+use crate::{
+    fault::Fault,
+    replay::Kind,
+    subject::{Choice, LocalState, Move, Stepped},
 };
 
-use rustc_hash::FxHashMap;
-
-use crate::subject::{LocalState, Move};
-
-/// A local state with what the process may do next.
-#[derive(Debug)]
-pub(super) struct Local {
-    pub(super) state: LocalState,
-    pub(super) moves: Vec<Move>,
-}
-
-impl PartialEq for Local {
-    fn eq(&self, other: &Self) -> bool {
-        self.state == other.state
-    }
-}
-impl Eq for Local {}
-impl Hash for Local {
-    fn hash<H: Hasher>(&self, hasher: &mut H) {
-        self.state.hash(hasher);
-    }
-}
-
-/// What one process remembers of the loop that it goes round in.
-pub(super) struct Recall {
-    /// How many states are remembered at most.
-    most: usize,
-    /// Where the last round began. Only who comes back there is in a loop, and only then is it worth remembering anything.
-    began: Option<Arc<Local>>,
-    looping: bool,
-    /// The number of the state that the process is in, if it has one.
-    at: Option<u32>,
-    known: Vec<Known>,
-    numbers: FxHashMap<Arc<Local>, u32>,
-}
-
-struct Known {
-    local: Arc<Local>,
-    /// Looks that changed nothing: which move, at which version of its register, and where it led.
-    looks: Vec<(usize, u64, u32)>,
-}
-
-/// A loop with more states than this is forgotten and learned again: its carried values change, so it hardly repeats.
-const MOST: usize = 1 << 14;
-/// As many states are remembered for all processes together, or there would be gigabytes of them. A round of a wait has a few
-/// states for each other process, so this is enough for some rounds among hundreds.
-const MOST_OF_ALL: usize = 1 << 18;
-
-impl Recall {
-    /// For one of `n` processes.
-    pub(super) fn new(n: usize) -> Self {
-        Self::empty((MOST_OF_ALL / n.max(1)).clamp(1 << 9, MOST))
-    }
-
-    fn empty(most: usize) -> Self {
-        Self { most, began: None, looping: false, at: None, known: Vec::new(), numbers: FxHashMap::default() }
-    }
-
-    /// Where the move leads if its register has not changed since the process made it here.
+impl Machine<'_> {
+    /// Whether steps are remembered.
     #[inline]
-    pub(super) fn recall(&mut self, index: usize, version: u64) -> Option<&Arc<Local>> {
-        let known = &self.known[self.at? as usize];
-        let &(_, _, next) = known.looks.iter().find(|(i, v, _)| (*i, *v) == (index, version))?;
-        self.at = Some(next);
-        Some(&self.known[next as usize].local)
+    pub(super) fn remembers(&self) -> bool {
+        !self.describe && self.cut && self.kind == RegisterKind::Atomic
     }
 
-    /// Notes a look that changed nothing shared and led from one state to another.
-    pub(super) fn note(&mut self, from: &Arc<Local>, index: usize, version: u64, to: &Arc<Local>) {
-        if to.moves.iter().any(|step| step.access.waits) {
-            self.looping |= self.began.as_ref() == Some(to);
-            self.began = Some(to.clone());
+    /// Process `p` makes its move of this index. What it has done is the [last](Self::last) step then.
+    ///
+    /// # Errors
+    /// When the algorithm cannot be run in the lab.
+    #[inline]
+    pub(crate) fn advance(&mut self, p: usize, index: usize) -> Result<(), Fault> {
+        if self.remembers() {
+            return self.recall(p, index);
         }
-        if !self.looping {
-            return;
+        self.last = self.step(p, self.moves(p)[index].choice, None)?;
+        Ok(())
+    }
+
+    /// The last step that was made by [`advance`](Self::advance).
+    #[inline]
+    pub(crate) fn last(&self) -> &Event {
+        &self.last
+    }
+
+    /// A step that has been made before is not replayed. Nothing is copied that need not be: most steps of long runs are
+    /// made here.
+    #[inline]
+    pub(super) fn recall(&mut self, p: usize, index: usize) -> Result<(), Fault> {
+        let process = &mut self.processes[p];
+        let State { mut slot, mut kind, mut line, mut waits, session, .. } = process.now;
+        let last = &mut self.last;
+        last.process = p;
+        last.from = process.now.region;
+        last.abandons = false;
+        if index > 0 {
+            let Move { choice, access } = process.moves()[index];
+            slot = self.memory.slot(access.register).map_or(NONE, |slot| slot as u32);
+            (kind, line, waits) = (access.kind, access.line, access.waits);
+            last.abandons = choice == Choice::Abandon;
         }
-        if self.known.len() >= self.most {
-            self.forget();
-            return;
-        }
-        let from = match self.at {
-            Some(at) => at,
-            None => self.number(from),
+        (last.line, last.kind) = (line, kind);
+        let found = State::finds(kind, slot, &self.memory);
+        let (effect, moves) = match process.outcome(index, found) {
+            Some(outcome) => (outcome.effect, process.go(outcome.next)),
+            None => self.learn(p, index, slot)?,
         };
-        let next = self.number(to);
-        let looks = &mut self.known[from as usize].looks;
-        // An older version never comes back.
-        looks.retain(|(i, _, _)| *i != index);
-        looks.push((index, version, next));
-        self.at = Some(next);
-    }
-
-    /// The process has done something else than look: it is out of its loop.
-    pub(super) fn forget(&mut self) {
-        if self.looping || self.began.is_some() {
-            *self = Self::empty(self.most);
+        let (process, last) = (&mut self.processes[p], &mut self.last);
+        process.looked = NOT_IN_VAIN;
+        last.to = process.now.region;
+        // With its last step a process asks for nothing any more.
+        last.session = if process.now.session == Session::NONE { session } else { process.now.session };
+        last.idle = waits && effect == NONE && !moves;
+        last.changed = false;
+        last.register = None;
+        if slot != NONE {
+            if kind != Kind::Read {
+                last.changed = self.memory.write(slot as usize, (effect != NONE).then_some(effect));
+            }
+            let touched = self.memory.at(slot as usize);
+            last.register = Some(touched.number as usize);
+            last.slot = slot as usize;
+            last.remote = touched.home != p as u32;
+            if last.idle && kind == Kind::Read && !process.now.several {
+                process.looked = touched.writes;
+            }
         }
+        Ok(())
     }
 
-    fn number(&mut self, local: &Arc<Local>) -> u32 {
-        let next = self.known.len() as u32;
-        *self.numbers.entry(local.clone()).or_insert_with(|| {
-            self.known.push(Known { local: local.clone(), looks: Vec::new() });
-            next
-        })
+    /// Process `p` looks again, if all that it can do is to look at a register at which it has looked in vain and which nobody has
+    /// touched since but to look. Then this is the [last](Self::last) step, and costs nothing in CC.
+    #[inline]
+    pub(crate) fn looks_again(&mut self, p: usize) -> bool {
+        let process = &self.processes[p];
+        if process.looked == NOT_IN_VAIN || !self.remembers() {
+            return false;
+        }
+        let State { slot, line, region, session, .. } = process.now;
+        let touched = self.memory.at(slot as usize);
+        if process.looked != touched.writes {
+            return false;
+        }
+        let last = &mut self.last;
+        (last.process, last.line, last.kind) = (p, line, Kind::Read);
+        (last.from, last.to, last.session) = (region, region, session);
+        (last.register, last.slot) = (Some(touched.number as usize), slot as usize);
+        last.remote = touched.home != p as u32;
+        (last.idle, last.changed, last.abandons) = (true, false, false);
+        true
+    }
+
+    /// Whether no register has held a larger number than this.
+    #[inline]
+    pub(crate) fn none_exceeds(&self, bound: u64) -> bool {
+        self.memory.none_exceeds(bound)
+    }
+
+    /// Replays a step and notes what comes of it: the value that it leaves in the register, and whether the process is in another
+    /// state now.
+    #[cold]
+    #[inline(never)]
+    fn learn(&mut self, p: usize, index: usize, slot: u32) -> Result<(u32, bool), Fault> {
+        if self.memory.is_full() {
+            self.memory.forget();
+            self.processes.iter_mut().for_each(Learned::forget);
+        }
+        let (process, subject) = (&mut self.processes[p], self.subject);
+        process.make_room(self.most);
+        let step = process.moves()[index];
+        let found = State::finds(step.access.kind, slot, &self.memory);
+        let held = (slot != NONE).then(|| self.memory.held(slot as usize));
+        let mut stepped = subject.step(p, process.local(), step.choice, held, true)?;
+        let effect = match stepped.effect.take() {
+            Some(effect) if slot != NONE => self.memory.number(effect),
+            _ => NONE,
+        };
+        let Stepped { local, pending, .. } = stepped;
+        let moves = |local: &LocalState| subject.moves_at(p, local, pending, true);
+        let moves = process.arrive((index, found, effect), local, moves, &mut self.memory)?;
+        Ok((effect, moves))
     }
 }

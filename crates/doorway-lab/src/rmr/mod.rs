@@ -35,12 +35,31 @@ pub struct Sweep {
     pub up_to: usize,
     /// Under which schedulers.
     pub schedulers: Vec<String>,
-    /// Passages per process.
-    pub passages: u64,
+    /// How many passages.
+    pub passages: Passages,
     /// Seed of everything random.
     pub seed: u64,
     /// Steps of one run at most.
     pub max_steps: u64,
+}
+
+/// How many passages are made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Passages {
+    /// As many by each process.
+    Each(u64),
+    /// As many by all together, or a few more: as many by each.
+    Total(u64),
+}
+
+impl Passages {
+    /// Of each of `n` processes.
+    pub fn each(self, n: usize) -> u64 {
+        match self {
+            Self::Each(passages) => passages,
+            Self::Total(passages) => passages.div_ceil(n.max(1) as u64),
+        }
+    }
 }
 
 /// What is going on, for whoever watches.
@@ -169,7 +188,8 @@ pub fn measure(entrant: &Entrant, sweep: &Sweep, watch: &Watch) -> Result<Measur
 
 fn point(subject: &dyn Subject, sweep: &Sweep, name: &str, watch: &Watch) -> Result<Point, SimulateError> {
     let size = subject.size();
-    let how = Simulation { passages: sweep.passages, seed: sweep.seed, crashes: 0, max_steps: sweep.max_steps };
+    let how =
+        Simulation { passages: sweep.passages.each(size.n), seed: sweep.seed, crashes: 0, max_steps: sweep.max_steps };
     let no_script = |_: &str| Err(ScheduleError::Unknown(name.into()));
     let mut watched = Watched { scheduler: scheduler(name, subject, sweep.seed, no_script)?, watch, unnoted: 0 };
     let outcome = simulate(subject, &how, &mut watched)?;

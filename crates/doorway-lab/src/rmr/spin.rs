@@ -66,17 +66,18 @@ fn kept_waiting(subject: &dyn Subject, process: usize, steps: u64) -> Result<Opt
         return Ok(None);
     }
     let mut machine = Machine::new(subject, RegisterKind::Atomic, true)?.silent();
-    let mut meter = Meter::new(subject.cells(), size.n);
+    let mut meter = Meter::new(size.n);
     let mut random = Random::new(0, 2);
     let mut step = |p: usize| -> Result<(Region, (u64, u64)), Fault> {
-        let choice = match machine.moves(p) {
+        let index = match machine.moves(p) {
             // Who waits asks for something else than who is inside.
-            [.., last] if machine.region(p) == Region::Remainder && p == process => last.choice,
-            [first, ..] if machine.region(p) == Region::Remainder => first.choice,
+            moves if machine.region(p) == Region::Remainder && p == process => moves.len() - 1,
+            _ if machine.region(p) == Region::Remainder => 0,
             _ => choose(&machine, p, &mut random),
         };
-        let event = machine.step(p, choice, None)?;
-        Ok((event.to, meter.observe(&event)))
+        machine.advance(p, index)?;
+        let event = machine.last();
+        Ok((event.to, meter.observe(event)))
     };
     for holder in (0..size.n).filter(|&p| p != process).take(holders) {
         let mut inside = false;

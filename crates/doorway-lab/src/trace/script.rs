@@ -4,7 +4,7 @@ use doorway_core::{Property, RegisterKind};
 
 use super::{Run, Trace, TraceStep, Turn};
 use crate::{
-    schedule::{ScheduleError, Scheduler, Script, View, requested},
+    schedule::{ScheduleError, Scheduler, Script, requested},
     simulate::SimulateError,
     subject::{Choice, Region, Subject},
 };
@@ -28,12 +28,13 @@ impl Trace {
         let mut trace = Self::of(subject, registers);
         let (able, mut regions) = ((0..n).collect::<Vec<_>>(), vec![Region::Remainder; n]);
         let mut last = None;
-        while let Some(process) = script.next(&View { able: &able, last: last.as_ref(), regions: &regions })? {
+        while let Some(process) = script.follow(&able, last.as_ref(), &regions)? {
             if script.begins_loop() {
                 trace.loop_from = Some(trace.steps.len());
             }
             let reads = script.reads();
-            let choice = requested(script.asks(), process, &run.machine, subject)?.unwrap_or(Choice::Go);
+            let asked = requested(script.asks(), process, &run.machine, subject)?;
+            let choice = asked.map_or(Choice::Go, |(_, choice)| choice);
             let turn = Turn { process, choice, garbage: reads.map(|(word, _)| word) };
             let (event, _) = run.take(turn).map_err(|fault| match reads {
                 Some((_, line)) => ScheduleError::NoOverlap { line, process }.into(),

@@ -59,12 +59,12 @@ pub(crate) struct Explorer<'s> {
 
 impl<'s> Explorer<'s> {
     pub(crate) fn new(subject: &'s dyn Subject) -> Self {
-        let cells = subject.cells();
+        let cells = subject.layout().cells();
         Self {
             subject,
-            roles: cells.iter().map(|cell| role(&cell.name)).collect(),
-            cells: cells.iter().enumerate().map(|(i, cell)| (cell.id(), i)).collect(),
-            values: cells.iter().map(|cell| vec![cell.init.copy()]).collect(),
+            roles: cells.clone().map(|cell| role(&cell.name())).collect(),
+            cells: cells.clone().enumerate().map(|(i, cell)| (cell.id(), i)).collect(),
+            values: cells.map(|cell| vec![cell.init.copy()]).collect(),
             locals: Vec::new(),
             numbers: FxHashMap::default(),
             learned: FxHashMap::default(),

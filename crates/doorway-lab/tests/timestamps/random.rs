@@ -38,7 +38,7 @@ impl<'s> Recorder<'s> {
         let n = subject.size().n;
         Self {
             machine: Machine::new(subject, RegisterKind::Atomic, true).expect("it runs").silent(),
-            roles: subject.cells().iter().map(|cell| role(&cell.name)).collect(),
+            roles: subject.layout().cells().map(|cell| role(&cell.name())).collect(),
             record: Record::unchecked(n),
             counts: vec![Counts::default(); n],
             costs: Vec::new(),

@@ -164,7 +164,7 @@ pub(crate) fn on_numbered(n: usize, operations: u32, seed: u64) -> History {
     let mut roles = vec![Role::Other; layout.words()];
     for cell in layout.cells() {
         words[cell.index].store(cell.init.word(), SeqCst);
-        roles[cell.index] = role(&cell.name);
+        roles[cell.index] = role(&cell.name());
     }
     let memory = Numbered { n, words, roles };
     let (time, start) = (AtomicU64::new(1), Barrier::new(n));

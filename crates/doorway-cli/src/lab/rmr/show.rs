@@ -4,7 +4,7 @@ use doorway_core::Problem;
 use doorway_lab::{
     Most,
     cost::Cost,
-    rmr::{Curve, FEWEST, Fit, Growth, Measured, Point, WAITS},
+    rmr::{Curve, FEWEST, Fit, Growth, Measured, Passages, Point, WAITS},
 };
 use serde_json::{Value, json};
 
@@ -50,12 +50,16 @@ impl Model {
 pub(super) fn text(found: &Found) -> String {
     let (entrant, sweep, measured) = (found.entrant, &found.sweep, &found.measured);
     let variant = entrant.variant.map_or(String::new(), |variant| format!(" ({variant})"));
-    let passages = if sweep.passages == 1 { "1 passage".into() } else { format!("{} passages", sweep.passages) };
+    let passages = match sweep.passages {
+        Passages::Each(1) => "1 passage per process".into(),
+        Passages::Each(passages) => format!("{passages} passages per process"),
+        Passages::Total(passages) => format!("{} passages or a few more", grouped(passages)),
+    };
     let among = match entrant.claims.problem {
         Problem::Group => format!("sessions = {}", sweep.sessions),
         _ => format!("k = {}", sweep.k),
     };
-    let mut text = format!("{}{variant}: {among}, {passages} per process, seed {}\n\n", entrant.name, sweep.seed);
+    let mut text = format!("{}{variant}: {among}, {passages}, seed {}\n\n", entrant.name, sweep.seed);
     text.push_str(&points(found));
     for (size, unfit) in &measured.refused {
         text.push_str(&format!("  n = {}: {unfit}\n", size.n));
@@ -212,7 +216,8 @@ fn object(found: &Found) -> Value {
         "problem": entrant.claims.problem.name(),
         "k": if entrant.claims.problem == Problem::KExclusion { sweep.k } else { 1 },
         "sessions": if entrant.claims.problem == Problem::Group { sweep.sessions } else { 0 },
-        "passages": sweep.passages,
+        "passages": match sweep.passages { Passages::Each(passages) => Some(passages), Passages::Total(_) => None },
+        "total": match sweep.passages { Passages::Total(passages) => Some(passages), Passages::Each(_) => None },
         "seed": sweep.seed,
         "paper": { "cc": entrant.claims.rmr.cc, "dsm": entrant.claims.rmr.dsm },
         "curves": curves,

@@ -1,62 +1,21 @@
-//! Schedulers: who moves next in a simulation.
+//! Schedules that are written down, in a file or in a paper, and what may be wrong with one.
 
-use doorway_core::{Session, Size};
+use doorway_core::Size;
 
+use super::{ADVERSARIES, Scheduler, View};
 use crate::{
-    machine::{Event, Machine},
-    random::Random,
-    subject::{Choice, Move, Region, Subject},
+    machine::Event,
+    subject::{Region, Subject},
 };
-
-/// What a scheduler may look at.
-pub struct View<'a> {
-    /// Processes that can move, in ascending order.
-    pub able: &'a [usize],
-    /// The last step.
-    pub last: Option<&'a Event>,
-    /// Where each process is.
-    pub regions: &'a [Region],
-}
-
-/// Decides who moves next.
-pub trait Scheduler {
-    /// One of the able processes, or nobody if the schedule is over.
-    ///
-    /// # Errors
-    /// When the schedule asks for something that cannot be done.
-    fn next(&mut self, view: &View<'_>) -> Result<Option<usize>, ScheduleError>;
-
-    /// What the step that [`next`](Self::next) has decided on asks for, if the schedule says so: the session, and the line
-    /// in which it says so.
-    fn asks(&self) -> Option<(u32, usize)> {
-        None
-    }
-}
-
-/// The choice with which a process asks for what the schedule says, if it says so.
-pub(crate) fn requested(
-    asks: Option<(u32, usize)>,
-    process: usize,
-    machine: &Machine<'_>,
-    subject: &dyn Subject,
-) -> Result<Option<Choice>, ScheduleError> {
-    let Some((session, line)) = asks else { return Ok(None) };
-    let asks_for_it = |step: &&Move| match step.choice {
-        Choice::Request(request) => subject.session(request) == Session(session) && session != 0,
-        _ => false,
-    };
-    let step = machine.moves(process).iter().find(asks_for_it);
-    step.map(|step| Some(step.choice)).ok_or(ScheduleError::NoSession { line, process })
-}
 
 /// A schedule that cannot be followed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
     /// Not a scheduler.
     #[error(
-        "there is no scheduler {0:?} for this algorithm; there are round-robin, random, pct and script:FILE, \
+        "there is no scheduler {0:?} for this algorithm; there are round-robin, random, pct, {adversaries} and script:FILE, \
          002-section-4 for burns-lamport, 002-section-6 for group-black-white-bakery with -n 4 or more and 2 sessions or \
-         more, and 003-section-5:I,J for queue and the tickets"
+         more, and 003-section-5:I,J for queue and the tickets", adversaries = ADVERSARIES.join(", ")
     )]
     Unknown(String),
     /// A schedule h(i, j) that there is not.
@@ -149,78 +108,6 @@ pub enum ScheduleError {
     },
 }
 
-/// One after the other.
-#[derive(Debug, Default)]
-pub struct RoundRobin {
-    next: usize,
-}
-
-impl Scheduler for RoundRobin {
-    fn next(&mut self, view: &View<'_>) -> Result<Option<usize>, ScheduleError> {
-        let at = view.able.partition_point(|&p| p < self.next);
-        let chosen = view.able.get(at).or(view.able.first()).copied();
-        self.next = chosen.map_or(0, |p| p + 1);
-        Ok(chosen)
-    }
-}
-
-/// Anybody, each as likely.
-#[derive(Debug)]
-pub struct Uniform(pub Random);
-
-impl Scheduler for Uniform {
-    fn next(&mut self, view: &View<'_>) -> Result<Option<usize>, ScheduleError> {
-        Ok((!view.able.is_empty()).then(|| view.able[self.0.below(view.able.len() as u64) as usize]))
-    }
-}
-
-/// Probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi, Nagarakatte 2010): the process with the highest
-/// priority moves; priorities are random and are lowered at random moments. As in all uses of it on code that spins, a
-/// process whose wait fails goes to the end, or nobody else would ever move.
-#[derive(Debug)]
-pub struct Pct {
-    random: Random,
-    /// Priorities, larger first.
-    priority: Vec<i64>,
-    lowest: i64,
-    until_change: u64,
-}
-
-/// Mean number of steps between two changes of priority.
-const CHANGE_EVERY: u64 = 64;
-
-impl Pct {
-    /// For `n` processes.
-    pub fn new(n: usize, mut random: Random) -> Self {
-        let mut priority: Vec<i64> = (1..=n as i64).collect();
-        for i in (1..n).rev() {
-            priority.swap(i, random.below(i as u64 + 1) as usize);
-        }
-        let until_change = random.below(2 * CHANGE_EVERY);
-        Self { random, priority, lowest: 0, until_change }
-    }
-
-    fn lower(&mut self, p: usize) {
-        self.lowest -= 1;
-        self.priority[p] = self.lowest;
-    }
-}
-
-impl Scheduler for Pct {
-    fn next(&mut self, view: &View<'_>) -> Result<Option<usize>, ScheduleError> {
-        if let Some(last) = view.last {
-            self.until_change = self.until_change.saturating_sub(1);
-            if last.idle || self.until_change == 0 {
-                self.lower(last.process);
-            }
-            if self.until_change == 0 {
-                self.until_change = 1 + self.random.below(2 * CHANGE_EVERY);
-            }
-        }
-        Ok(view.able.iter().copied().max_by_key(|&p| self.priority[p]))
-    }
-}
-
 /// A schedule written down, step by step or by where a process is to get.
 #[derive(Debug)]
 pub struct Script {
@@ -298,7 +185,7 @@ impl Script {
         }
     }
 
-    /// What the step that [`next`](Scheduler::next) has asked for reads, if that is written down, and in which line.
+    /// What the step that [`follow`](Self::follow) has asked for reads, if that is written down, and in which line.
     pub fn reads(&self) -> Option<(u64, usize)> {
         match self.turns.get(self.at)? {
             &(line, Turns { goal: Goal::Reads(word), .. }) => Some((word, line)),
@@ -306,7 +193,7 @@ impl Script {
         }
     }
 
-    /// Whether the step that [`next`](Scheduler::next) has asked for is the first of those that are repeated for ever.
+    /// Whether the step that [`follow`](Self::follow) has asked for is the first of those that are repeated for ever.
     pub fn begins_loop(&self) -> bool {
         self.again == Some(self.at) && self.taken == 1
     }
@@ -341,24 +228,33 @@ fn region(name: &str) -> Option<Region> {
     })
 }
 
-impl Scheduler for Script {
-    fn next(&mut self, view: &View<'_>) -> Result<Option<usize>, ScheduleError> {
+impl Script {
+    /// Who moves next, where these can move, this was the last step, and everybody is there.
+    ///
+    /// # Errors
+    /// When the script asks for something that cannot be done.
+    pub fn follow(
+        &mut self,
+        able: &[usize],
+        last: Option<&Event>,
+        regions: &[Region],
+    ) -> Result<Option<usize>, ScheduleError> {
         while let Some(&(line, Turns { process, goal })) = self.turns.get(self.at) {
             let reached = match goal {
                 Goal::Steps(count) => self.taken >= count,
                 Goal::Reads(_) | Goal::Asks(_) => self.taken >= 1,
                 Goal::Past(line) => {
-                    self.taken > 0 && view.last.is_some_and(|last| last.process == process && last.line == line)
+                    self.taken > 0 && last.is_some_and(|last| last.process == process && last.line == line)
                 }
-                Goal::Until(region) => self.taken > 0 && view.regions[process] == region,
-                Goal::Within(region, count) => self.taken >= count || self.taken > 0 && view.regions[process] == region,
+                Goal::Until(region) => self.taken > 0 && regions[process] == region,
+                Goal::Within(region, count) => self.taken >= count || self.taken > 0 && regions[process] == region,
             };
             if reached {
                 self.at += 1;
                 self.taken = 0;
                 continue;
             }
-            if !view.able.contains(&process) {
+            if !able.contains(&process) {
                 return Err(ScheduleError::Stuck { line, process });
             }
             if self.taken >= PATIENCE && !matches!(goal, Goal::Steps(_)) {
@@ -368,6 +264,12 @@ impl Scheduler for Script {
             return Ok(Some(process));
         }
         Ok(None)
+    }
+}
+
+impl Scheduler for Script {
+    fn next(&mut self, view: &View<'_>) -> Result<Option<usize>, ScheduleError> {
+        self.follow(view.able, view.last, view.regions)
     }
 
     fn asks(&self) -> Option<(u32, usize)> {

@@ -1,0 +1,69 @@
+//! What a step of a run was.
+
+use doorway_core::Session;
+
+use crate::{replay::Kind, subject::Region};
+
+/// One step of a run.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// Who moved.
+    pub process: usize,
+    /// The paper's line.
+    pub line: u32,
+    /// What was done.
+    pub kind: Kind,
+    /// Which half of a write this is, on registers that are not atomic.
+    pub half: Option<Half>,
+    /// The register, as the layout numbers them.
+    pub register: Option<usize>,
+    /// The same, in the order in which the run first touched them: small numbers, for those who keep something of each.
+    pub slot: usize,
+    /// The register lives with another process or with nobody: a reference in DSM.
+    pub remote: bool,
+    /// What was done, in words.
+    pub access: String,
+    /// Where the process was.
+    pub from: Region,
+    /// Where it is now.
+    pub to: Region,
+    /// What it has asked for in this passage; nothing except in group locks.
+    pub session: Session,
+    /// The process gave up its place with this step.
+    pub abandons: bool,
+    /// A wait that did not succeed: nothing has changed.
+    pub idle: bool,
+    /// The register holds something else than before.
+    pub changed: bool,
+}
+
+impl Event {
+    /// Before anything has happened.
+    pub(super) fn none() -> Self {
+        Self {
+            process: 0,
+            line: 0,
+            kind: Kind::Read,
+            half: None,
+            register: None,
+            slot: 0,
+            remote: false,
+            access: String::new(),
+            from: Region::Remainder,
+            to: Region::Remainder,
+            session: Session::NONE,
+            abandons: false,
+            idle: false,
+            changed: false,
+        }
+    }
+}
+
+/// Half a write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Half {
+    /// From here on the register holds anything.
+    Begin,
+    /// From here on it holds what was written.
+    End,
+}

@@ -1,0 +1,66 @@
+//! Adversaries: schedulers that are defined by what they may know. Three kinds, from the weakest to the strongest, and each is
+//! a trait of its own whose argument is all that it learns. A strategy that wanted to know more would not compile.
+//!
+//! | kind | sees | trait |
+//! |---|---|---|
+//! | oblivious | nothing: its schedule is fixed before the run | [`Oblivious`] |
+//! | locality-aware (paper 004, section II) | of each past and each pending step whether it reads or writes and whether it is local; when a `lock()` or `release()` call responds | [`LocalityAware`] |
+//! | strong adaptive | everything: registers, local states, coins that have fallen | [`StrongAdaptive`] |
+//!
+//! ```compile_fail,E0616
+//! use doorway_lab::schedule::adversary::Locality;
+//! fn peeks(view: &Locality<'_>) -> usize {
+//!     view.view.machine.registers() // not for this one
+//! }
+//! ```
+//!
+//! ```compile_fail,E0050
+//! use doorway_lab::schedule::adversary::{Locality, Oblivious};
+//! struct Peeks;
+//! impl Oblivious for Peeks {
+//!     fn turn(&mut self, view: &Locality<'_>) -> usize {
+//!         view.processes()
+//!     }
+//! }
+//! ```
+
+mod locality;
+mod oblivious;
+mod strong;
+
+use self::{locality::Restricted, oblivious::Blind, strong::Free};
+pub use self::{
+    locality::{Glimpse, Hold, Locality, LocalityAware, Past, Response, Type},
+    oblivious::{Bursts, Oblivious, Skewed},
+    strong::{StrongAdaptive, Victim},
+};
+use super::{ScheduleError, Scheduler, Uniform, View};
+use crate::random::Random;
+
+/// The adversaries that there are. One without a strategy lets anybody move, each as likely.
+pub const ADVERSARIES: [&str; 8] = [
+    "oblivious",
+    "oblivious:bursts",
+    "oblivious:skewed",
+    "locality-aware",
+    "locality-aware:hold-writes",
+    "locality-aware:hold-release",
+    "strong-adaptive",
+    "strong-adaptive:victim",
+];
+
+/// The adversary of that name among `n` processes.
+pub(super) fn named(name: &str, n: usize, random: Random) -> Option<Box<dyn Scheduler>> {
+    Some(match name {
+        "oblivious" => Box::new(Blind(oblivious::Anybody::new(n, random))),
+        "oblivious:bursts" => Box::new(Blind(Bursts::new(n, random))),
+        "oblivious:skewed" => Box::new(Blind(Skewed::new(n, random))),
+        "locality-aware" => Box::new(Restricted(locality::Anybody(random))),
+        "locality-aware:hold-writes" => Box::new(Restricted(Hold::writes(n, random))),
+        "locality-aware:hold-release" => Box::new(Restricted(Hold::release(n, random))),
+        // Who sees everything and makes nothing of it.
+        "strong-adaptive" => Box::new(Uniform(random)),
+        "strong-adaptive:victim" => Box::new(Free(Victim::new(n, random))),
+        _ => return None,
+    })
+}
