@@ -9,7 +9,7 @@ use doorway_core::{
     mutex::Color,
     others,
 };
-use doorway_lab::{Entrant, Options, Progress, Subject, Verdict, build, check};
+use doorway_lab::{Entrant, Limits, Most, Options, Progress, Subject, Verdict, build, check, most};
 
 use Property::{Fife, SessionExclusion, StrongConcurrentEntry};
 
@@ -188,4 +188,13 @@ fn unbounded_tokens_need_the_bound_and_the_scan() {
     assert_eq!(bound, [19, 23]);
     assert_eq!(steps(&*strong("without-scan", 3), Fife, Some(1)), 23);
     holds(&*strong("without-scan", 2), StrongConcurrentEntry, None);
+}
+
+/// The references stay bounded: so many with coherent caches, over all runs of two processes.
+#[test]
+fn a_passage_makes_a_bounded_number_of_references() {
+    let limits = Limits { passages: None, max_states: 4_000_000, workers: 2 };
+    let cc = |name| most(&*of(name, None, 2), &limits, &Progress::default()).expect("it runs").cc;
+    let found = ["group-black-white-bakery", "strong-group-black-white-bakery"].map(cc);
+    assert_eq!(found, [Most::Exactly(16), Most::Exactly(10)]);
 }

@@ -251,7 +251,7 @@ const MUTANTS: &[Mutant] = &[
 0 past 5        # has number 1
 0
 2               # has number 1
-0 until critical
+0*3             # enters
 ",
         },
     },
