@@ -29,6 +29,7 @@ macro_rules! for_each_algorithm {
             $crate::group::GroupBakery,
             $crate::group::GroupBlackWhiteBakery,
             $crate::group::StrongGroupBakery,
+            $crate::group::StrongGroupBlackWhiteBakery,
         }
     };
 }

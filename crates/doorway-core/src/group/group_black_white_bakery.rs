@@ -25,7 +25,7 @@ pub struct Token {
 }
 
 impl Token {
-    const NONE: Self = Self { session: Session::NONE, color: None, number: 0 };
+    pub(super) const NONE: Self = Self { session: Session::NONE, color: None, number: 0 };
 }
 
 /// As the paper writes it: `(2, Black, 1)`, `(2, ⊥, 0)`.
@@ -72,7 +72,7 @@ pub struct GroupBlackWhiteBakery {
     choosing: Array<bool>,
 }
 
-const ONE_FLIP: &str = "invariant:one-flip";
+pub(super) const ONE_FLIP: &str = "invariant:one-flip";
 
 impl Algorithm for GroupBlackWhiteBakery {
     const NAME: &'static str = "group-black-white-bakery";
@@ -116,6 +116,23 @@ impl Algorithm for GroupBlackWhiteBakery {
     }
 }
 
+/// OPPOSITECOLOR, Figure 6: whether somebody active has the other colour.
+#[inline(always)]
+pub(super) fn opposite_color<M: Registers>(
+    m: &mut M,
+    tokens: &Array<Token>,
+    (p, n): (usize, usize),
+    mine: Token,
+) -> Result<bool, M::Halt> {
+    let opposite = mine.color.map(Color::opposite);
+    m.scope(|m| {
+        let found = m.find(others(p, n), |m, j| {
+            m.test(tokens.at(j), |other| other.session != Session::NONE && other.color == opposite)
+        })?;
+        Ok(found.is_some())
+    })
+}
+
 impl GroupBlackWhiteBakery {
     /// Lines 17-22 for one j: waits until j does not come before p.
     #[inline(always)]
@@ -140,18 +157,6 @@ impl GroupBlackWhiteBakery {
         wait_either(m, self.global_color, |color| Some(color) != mycolor, self.token.at(j), passes)
     }
 
-    /// OPPOSITECOLOR, Figure 6: whether somebody active has the other colour.
-    #[inline(always)]
-    fn opposite_color<M: Registers>(&self, m: &mut M, p: usize, mine: Token) -> Result<bool, M::Halt> {
-        let opposite = mine.color.map(Color::opposite);
-        m.scope(|m| {
-            let found = m.find(others(p, self.n), |m, j| {
-                m.test(self.token.at(j), |other| other.session != Session::NONE && other.color == opposite)
-            })?;
-            Ok(found.is_some())
-        })
-    }
-
     /// Lines 25-33.
     #[inline(always)]
     fn flip<M: Registers>(&self, m: &mut M, p: usize, mine: Token) -> Result<(), M::Halt> {
@@ -161,7 +166,7 @@ impl GroupBlackWhiteBakery {
         }
         if !m.drops(26) && !naive {
             m.line(26);
-            if self.opposite_color(m, p, mine)? {
+            if opposite_color(m, &self.token, (p, self.n), mine)? {
                 return Ok(());
             }
         }

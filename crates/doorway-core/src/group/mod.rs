@@ -12,10 +12,13 @@
 mod group_bakery;
 mod group_black_white_bakery;
 mod strong_group_bakery;
+mod strong_group_black_white_bakery;
 
 pub use group_bakery::GroupBakery;
 pub use group_black_white_bakery::{GroupBlackWhiteBakery, Token};
+use group_black_white_bakery::{ONE_FLIP, opposite_color};
 pub use strong_group_bakery::StrongGroupBakery;
+pub use strong_group_black_white_bakery::StrongGroupBlackWhiteBakery;
 
 use alloc::format;
 use core::ops::ControlFlow::{Break, Continue};
