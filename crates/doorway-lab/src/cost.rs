@@ -126,17 +126,18 @@ impl Meter {
 
 /// Who has a valid copy of a register. Most registers are looked at by few, and there may be many registers.
 #[derive(Clone, Debug)]
+#[expect(clippy::box_collection, reason = "a register of which few have copies takes 16 bytes and not 32")]
 enum Copies {
     /// These, with [`NOBODY`] at the end.
-    Few([u32; 4]),
+    Few([u32; 3]),
     /// A bit for each process.
-    Many(Box<[u64]>),
+    Many(Box<Vec<u64>>),
 }
 
 const NOBODY: u32 = u32::MAX;
 
 impl Copies {
-    const NONE: Self = Self::Few([NOBODY; 4]);
+    const NONE: Self = Self::Few([NOBODY; 3]);
 
     #[inline]
     fn has(&self, p: usize) -> bool {
@@ -152,7 +153,7 @@ impl Copies {
                 Some(place) => *place = p as u32,
                 None => {
                     let all = few.map(|q| q as usize);
-                    let mut many = Self::Many(vec![0; n.div_ceil(64)].into());
+                    let mut many = Self::Many(Box::new(vec![0; n.div_ceil(64)]));
                     all.into_iter().chain([p]).for_each(|q| many.add(q, n));
                     *self = many;
                 }
@@ -165,7 +166,7 @@ impl Copies {
     #[inline]
     fn leave_only(&mut self, p: usize) {
         match self {
-            Self::Few(few) => *few = [p as u32, NOBODY, NOBODY, NOBODY],
+            Self::Few(few) => *few = [p as u32, NOBODY, NOBODY],
             Self::Many(bits) => {
                 bits.fill(0);
                 bits[p / 64] = 1 << (p % 64);

@@ -298,7 +298,7 @@ impl<'s> Machine<'s> {
         let mut changed = false;
         if touched.register.is_some() && step.access.kind != Kind::Read {
             let new = stepped.effect.map(|new| self.memory.number(new));
-            changed = self.memory.write(touched.slot, new) || new.is_some() && half.is_some();
+            changed = self.write(touched.slot, new) || new.is_some() && half.is_some();
         }
         let process = &mut self.processes[p];
         let in_vain = idle && step.access.kind == Kind::Read && !process.now.several;

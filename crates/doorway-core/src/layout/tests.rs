@@ -115,3 +115,18 @@ fn only_the_named_mutant_is_one() {
     assert_eq!(mutants, (true, false));
     assert!(!build(1, |layout| layout.mutant("x")).0);
 }
+
+/// However many registers a table has, it is one entry, and every one of them is found.
+#[test]
+fn a_large_table_is_one_entry() {
+    let n = 4096;
+    let (grids, layout) = build(n, |layout| [0_u64, 1].map(|side| layout.grid("B", n, n, Homes::Column, side)));
+    assert_eq!(layout.registers(), 2 * n * n);
+    for (side, row, column) in [(0, 0, 0), (0, 4095, 17), (1, 0, 4095), (1, 1234, 567)] {
+        let number = layout.find(grids[side].at(row, column).id());
+        assert_eq!(number, Some((side * n + row) * n + column));
+        let cell = layout.cell(number.unwrap_or(0));
+        assert_eq!((cell.name(), cell.home), (format!("B[{row}][{column}]"), Home::Process(column)));
+        assert_eq!(cell.init.word(), side as u128);
+    }
+}

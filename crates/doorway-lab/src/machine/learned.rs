@@ -12,7 +12,7 @@ use std::sync::Arc;
 use doorway_core::Session;
 use rustc_hash::FxHashMap;
 
-use super::memory::Memory;
+use super::memory::{MANY, Memory};
 use crate::{
     fault::Fault,
     replay::Kind,
@@ -77,7 +77,7 @@ pub(super) struct Learned {
     /// How often it has been of use to know a state since all were forgotten.
     used: u32,
     /// How often the register had been written that it looked at in vain with its last step; [`NOT_IN_VAIN`] if it did not.
-    pub(super) looked: u64,
+    pub(super) looked: u32,
     states: Vec<State>,
     wholes: Vec<Whole>,
     ids: FxHashMap<Arc<LocalState>, u32>,
@@ -91,8 +91,8 @@ pub(super) struct Learned {
     began: Option<Arc<LocalState>>,
 }
 
-/// No register is written as often.
-pub(super) const NOT_IN_VAIN: u64 = u64::MAX;
+/// No register has been written as often.
+pub(super) const NOT_IN_VAIN: u32 = MANY;
 
 /// So many states are kept at first.
 const FEW: usize = 1 << 8;

@@ -16,6 +16,8 @@ pub(super) struct Memory<'s> {
     values: Values,
     /// As many values are kept in any case.
     few: usize,
+    /// A register has been written as often as can be counted.
+    pub(super) full: bool,
 }
 
 /// A register that has been touched.
@@ -26,9 +28,12 @@ pub(super) struct Touched {
     pub(super) home: u32,
     /// What it holds.
     pub(super) value: u32,
-    /// How often it has been written or updated.
-    pub(super) writes: u64,
+    /// How often it has been written or updated, up to [`MANY`].
+    pub(super) writes: u32,
 }
+
+/// Writes are counted up to here, and then from the beginning.
+pub(super) const MANY: u32 = u32::MAX;
 
 /// No process's.
 pub(super) const NOBODYS: u32 = u32::MAX;
@@ -61,8 +66,14 @@ impl Values {
 
 impl<'s> Memory<'s> {
     pub(super) fn new(layout: &'s Layout) -> Self {
-        let memory =
-            Self { layout, touched: Vec::new(), slots: FxHashMap::default(), values: Values::default(), few: 0 };
+        let memory = Self {
+            layout,
+            touched: Vec::new(),
+            slots: FxHashMap::default(),
+            values: Values::default(),
+            few: 0,
+            full: false,
+        };
         memory.remembering(1 << 16)
     }
 
@@ -136,7 +147,14 @@ impl<'s> Memory<'s> {
     pub(super) fn write(&mut self, slot: usize, value: Option<u32>) -> bool {
         let touched = &mut self.touched[slot];
         touched.writes += 1;
+        self.full |= touched.writes == MANY;
         value.is_some_and(|value| std::mem::replace(&mut touched.value, value) != value)
+    }
+
+    /// Counts writes from the beginning. Who has looked at a register before has to look again.
+    pub(super) fn count_again(&mut self) {
+        self.touched.iter_mut().for_each(|touched| touched.writes = 0);
+        self.full = false;
     }
 
     /// Whether no value that there has been holds a larger number than this.

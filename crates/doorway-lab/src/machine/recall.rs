@@ -69,18 +69,28 @@ impl Machine<'_> {
         last.changed = false;
         last.register = None;
         if slot != NONE {
-            if kind != Kind::Read {
-                last.changed = self.memory.write(slot as usize, (effect != NONE).then_some(effect));
-            }
             let touched = self.memory.at(slot as usize);
             last.register = Some(touched.number as usize);
             last.slot = slot as usize;
             last.remote = touched.home != p as u32;
-            if last.idle && kind == Kind::Read && !process.now.several {
+            if kind != Kind::Read {
+                self.last.changed = self.write(slot as usize, (effect != NONE).then_some(effect));
+            } else if last.idle && !process.now.several {
                 process.looked = touched.writes;
             }
         }
         Ok(())
+    }
+
+    /// A register is written, or updated to what it held before; says whether it holds another value now.
+    #[inline]
+    pub(super) fn write(&mut self, slot: usize, value: Option<u32>) -> bool {
+        let changed = self.memory.write(slot, value);
+        if self.memory.full {
+            self.memory.count_again();
+            self.processes.iter_mut().for_each(|process| process.looked = NOT_IN_VAIN);
+        }
+        changed
     }
 
     /// Process `p` looks again, if all that it can do is to look at a register at which it has looked in vain and which nobody has

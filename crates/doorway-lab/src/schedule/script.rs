@@ -117,6 +117,8 @@ pub struct Script {
     at: usize,
     /// Steps taken in the current line.
     taken: u64,
+    /// Steps after which a process that is not where it should be will never be.
+    patience: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -168,7 +170,14 @@ impl Script {
             }
             turns.push((i + 1, turn));
         }
-        Ok(Self { turns, again, at: 0, taken: 0 })
+        Ok(Self { turns, again, at: 0, taken: 0, patience: PATIENCE })
+    }
+
+    /// The same for a run that forgets nothing, in which every failed look makes all further steps dearer.
+    #[must_use]
+    pub fn with_patience(mut self, patience: u64) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// The same, for a simulation: registers are atomic, so nobody may say what a read returns, and there is an end.
@@ -257,7 +266,7 @@ impl Script {
             if !able.contains(&process) {
                 return Err(ScheduleError::Stuck { line, process });
             }
-            if self.taken >= PATIENCE && !matches!(goal, Goal::Steps(_)) {
+            if self.taken >= self.patience && !matches!(goal, Goal::Steps(_)) {
                 return Err(ScheduleError::Never { line, process, steps: self.taken });
             }
             self.taken += 1;

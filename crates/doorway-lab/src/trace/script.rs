@@ -9,6 +9,9 @@ use crate::{
     subject::{Choice, Region, Subject},
 };
 
+/// A process that has not come to where the script wants it after this many steps never will.
+const PATIENCE: u64 = 5_000;
+
 impl Trace {
     /// Runs a script and writes down what happens, as something that shows the violation of `property`: whether it does is
     /// for [`replay`](Self::replay) to say. What follows `again` is repeated for ever, and who does not move there and is
@@ -23,7 +26,7 @@ impl Trace {
         text: &str,
     ) -> Result<Self, SimulateError> {
         let n = subject.size().n;
-        let mut script = Script::parse(text, n)?;
+        let mut script = Script::parse(text, n)?.with_patience(PATIENCE);
         let mut run = Run::new(subject, registers, false).map_err(SimulateError::Fault)?;
         let mut trace = Self::of(subject, registers);
         let (able, mut regions) = ((0..n).collect::<Vec<_>>(), vec![Region::Remainder; n]);

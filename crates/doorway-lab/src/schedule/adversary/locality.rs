@@ -120,11 +120,11 @@ impl LocalityAware for Anybody {
     }
 }
 
-/// Holds back certain steps while all others go on, until these only wait, whatever has been written; then it lets one of the
-/// held ones go.
+/// Holds back certain steps while all others go on, until these only wait, whatever has been written; then it lets the held
+/// ones go, all at once.
 ///
-/// - `locality-aware:hold-writes` holds back remote writes and updates. They come all at once then, on what everybody has
-///   looked at long ago.
+/// - `locality-aware:hold-writes` holds back remote writes and updates. They come when everybody has looked at what
+///   they change.
 /// - `locality-aware:hold-release` holds back whoever has the lock, until all others have come and wait: the paper's adversary
 ///   may delay calls of `release()` as long as it likes. Who comes finds the backpack closed.
 pub struct Hold {
@@ -137,6 +137,8 @@ pub struct Hold {
     looks: Vec<(usize, usize)>,
     /// Who has the lock.
     inside: Vec<bool>,
+    /// Those who are being let go.
+    leaving: Vec<usize>,
     /// Something has been written since those who wait have looked.
     written: bool,
     /// Steps since something was let go.
@@ -187,6 +189,7 @@ impl Hold {
             groups: [(0..n).collect(), Vec::new(), Vec::new()],
             looks: vec![(0, 0); n],
             inside: vec![false; n],
+            leaving: Vec::new(),
             written: false,
             since: 0,
         }
@@ -270,6 +273,11 @@ impl LocalityAware for Hold {
         } else {
             (0..view.processes()).for_each(|p| self.put(p, self.group(p, view)));
         }
+        while let Some(p) = self.leaving.pop() {
+            if view.pending(p).is_some() {
+                return Some(p);
+            }
+        }
         self.since += 1;
         if self.since <= PATIENCE * view.processes()
             && let Some(p) = self.pick(Group::Free, view)
@@ -284,7 +292,12 @@ impl LocalityAware for Hold {
             }
         }
         self.since = 0;
-        if let Some(p) = self.pick(Group::Held, view) {
+        let held = self.groups[Group::Held as usize].clone();
+        for (i, p) in held.into_iter().enumerate() {
+            self.leaving.push(p);
+            self.leaving.swap(i, self.random.below(i as u64 + 1) as usize);
+        }
+        if let Some(p) = self.leaving.pop().filter(|&p| view.pending(p).is_some()) {
             return Some(p);
         }
         self.wake();
