@@ -23,6 +23,8 @@ pub enum Primitive {
     ReadWrite,
     /// Compare-and-swap.
     CompareAndSwap,
+    /// Swap.
+    Swap,
     /// Fetch-and-add.
     FetchAndAdd,
     /// A whole variable read, computed and written in one step.
@@ -84,6 +86,7 @@ named!(Problem: Mutex = "mutex", KExclusion = "k-exclusion", Group = "group");
 named!(Primitive:
     ReadWrite = "read-write",
     CompareAndSwap = "compare-and-swap",
+    Swap = "swap",
     FetchAndAdd = "fetch-and-add",
     Transaction = "transaction",
 );

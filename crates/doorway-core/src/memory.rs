@@ -212,6 +212,15 @@ pub trait CompareAndSwap: Registers {
     fn compare_and_swap<T: Value>(&mut self, register: Register<T>, old: T, new: T) -> Result<T, Self::Halt>;
 }
 
+/// Swap on a register.
+pub trait Swap: Registers {
+    /// Writes the register; returns what it held.
+    ///
+    /// # Errors
+    /// In the lab, where a process may stop here.
+    fn swap<T: Value>(&mut self, register: Register<T>, new: T) -> Result<T, Self::Halt>;
+}
+
 /// Fetch-and-add on a register.
 pub trait FetchAndAdd: Registers {
     /// Adds to the register, wrapping; returns what it held.

@@ -74,11 +74,12 @@ fn texts(value: &Value) -> Vec<&str> {
     value.as_array().expect("an array").iter().map(|text| text.as_str().expect("a text")).collect()
 }
 
-const ALGORITHMS: [&str; 12] = [
+const ALGORITHMS: [&str; 13] = [
     "bakery",
     "black-white-bakery",
     "burns-lamport",
     "yang-anderson",
+    "mcs",
     "queue",
     "numbered-ticket",
     "unbounded-colored-ticket",

@@ -2,7 +2,7 @@
 
 use std::{ops::ControlFlow, panic::Location};
 
-use doorway_core::{CompareAndSwap, FetchAndAdd, Local, Memory, Register, Registers, Transactions, Value};
+use doorway_core::{CompareAndSwap, FetchAndAdd, Local, Memory, Register, Registers, Swap, Transactions, Value};
 
 use super::{Entry, Input, Kind, Replay, Stop};
 use crate::{fault::Fault, item::Item};
@@ -174,6 +174,12 @@ impl Registers for Replay<'_> {
 impl CompareAndSwap for Replay<'_> {
     fn compare_and_swap<T: Value>(&mut self, register: Register<T>, old: T, new: T) -> Result<T, Stop> {
         self.access(Kind::Update, register, |held| ((held == old && new != held).then_some(new), held))
+    }
+}
+
+impl Swap for Replay<'_> {
+    fn swap<T: Value>(&mut self, register: Register<T>, new: T) -> Result<T, Stop> {
+        self.access(Kind::Update, register, |held| ((new != held).then_some(new), held))
     }
 }
 
