@@ -4,6 +4,7 @@ mod bakery;
 mod black_white_bakery;
 mod burns_lamport;
 mod mcs;
+mod tournament;
 mod yang_anderson;
 
 pub use bakery::Bakery;
