@@ -145,6 +145,15 @@ impl<'a, R: Relax, W: Word> Native<'a, R, W> {
         self
     }
 
+    /// SplitMix64: small, fast, and good enough for coins that no adversary inside the process predicts.
+    #[inline]
+    fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
     /// How this view waits.
     pub fn relax_mut(&mut self) -> &mut R {
         &mut self.relax
@@ -176,14 +185,15 @@ impl<'a, R: Relax, W: Word> Native<'a, R, W> {
 impl<R: Relax, W: Word> Memory for Native<'_, R, W> {
     type Halt = R::Halt;
 
-    /// SplitMix64: small, fast, and good enough for coins that no adversary inside the process predicts.
     #[inline]
     fn choose(&mut self, outcomes: u32) -> Result<u32, R::Halt> {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let high = (z ^ (z >> 31)) >> 32;
+        let high = self.random() >> 32;
         Ok(((high * u64::from(outcomes)) >> 32) as u32)
+    }
+
+    #[inline]
+    fn toss(&mut self, most: u32) -> Result<u32, R::Halt> {
+        Ok(self.random().trailing_ones().min(most))
     }
 
     #[inline(always)]
@@ -422,6 +432,20 @@ mod tests {
             seen[outcome as usize] += 1;
         }
         assert!(seen.iter().all(|&times| times > 100), "{seen:?}");
+    }
+
+    #[test]
+    fn each_further_heads_is_half_as_likely() {
+        let mut m = Native::<_>::new(&[], Spin, 1);
+        let mut seen = [0_u32; 4];
+        for _ in 0..16_000 {
+            let Ok(heads) = m.toss(3);
+            seen[heads as usize] += 1;
+        }
+        for (times, expected) in seen.into_iter().zip([8_000, 4_000, 2_000, 2_000]) {
+            assert!(times.abs_diff(expected) < expected / 10, "{seen:?}");
+        }
+        assert_eq!(m.toss(0), Ok(0));
     }
 
     #[test]

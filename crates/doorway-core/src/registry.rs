@@ -18,6 +18,7 @@ macro_rules! for_each_algorithm {
             $crate::mutex::BurnsLamport,
             $crate::mutex::YangAnderson,
             $crate::mutex::Mcs,
+            $crate::mutex::Randomized,
             $crate::k_exclusion::Queue,
             $crate::k_exclusion::NumberedTicket,
             $crate::k_exclusion::UnboundedColoredTicket,

@@ -11,11 +11,12 @@ use crate::{
     machine::{Event, Machine},
     monitor::Monitor,
     random::Random,
+    replay::{Access, Kind},
     schedule::{
         Pct, RoundRobin, SECTION_4, SECTION_6, SECTION_6_SCRIPT, ScheduleError, Scheduler, Script, Uniform, View,
         requested, section_4,
     },
-    subject::{Choice, LocalState, Region, Subject},
+    subject::{Choice, LocalState, Move, Region, Subject},
 };
 
 /// How to run.
@@ -256,6 +257,7 @@ pub(crate) fn choose(machine: &Machine<'_>, p: usize, random: &mut Random) -> Ch
                 first.choice
             }
         }
+        [Move { access: Access { kind: Kind::Choose(odds), .. }, .. }, ..] => Choice::Outcome(odds.draw(random)),
         several => several[random.below(several.len() as u64) as usize].choice,
     }
 }

@@ -130,6 +130,8 @@ pub struct Stepped {
     pub effect: Option<Box<dyn Erased>>,
     /// Where the process is now.
     pub local: LocalState,
+    /// It begins another [attempt](doorway_core::Memory::attempts).
+    pub retries: bool,
 }
 
 impl Stepped {
@@ -140,7 +142,7 @@ impl Stepped {
             (None, None) => true,
             _ => false,
         };
-        effects && self.local == other.local
+        effects && self.local == other.local && self.retries == other.retries
     }
 }
 
@@ -152,6 +154,8 @@ pub trait Subject: Send + Sync {
     fn variant(&self) -> Option<&'static str>;
     /// What is claimed of it.
     fn claims(&self) -> Claims;
+    /// How many attempts within a passage are followed unless told otherwise; `None` if there are no attempts.
+    fn attempts(&self) -> Option<u32>;
     /// Its size.
     fn size(&self) -> Size;
     /// The mutant that it is, if it is one.
@@ -306,6 +310,9 @@ where
     fn claims(&self) -> Claims {
         A::CLAIMS
     }
+    fn attempts(&self) -> Option<u32> {
+        A::ATTEMPTS
+    }
     fn size(&self) -> Size {
         self.size
     }
@@ -341,8 +348,8 @@ where
         }
         let access = ask(Choice::Go)?.ok_or(Fault::Impure)?;
         match access.kind {
-            Kind::Choose(outcomes) => {
-                moves.extend((0..outcomes).map(|o| Move { choice: Choice::Outcome(o), access }));
+            Kind::Choose(odds) => {
+                moves.extend((0..odds.outcomes()).map(|o| Move { choice: Choice::Outcome(o), access }));
             }
             _ => moves.push(Move { choice: Choice::Go, access }),
         }
@@ -371,7 +378,7 @@ where
         if m.input.is_some() {
             return Err(Fault::IdleSection("passage"));
         }
-        Ok(Stepped { effect: m.effect.take(), local })
+        Ok(Stepped { effect: m.effect.take(), local, retries: m.retries })
     }
 }
 

@@ -7,6 +7,7 @@ use doorway_lab::{Entrant, Options, Progress, Report, check, trace::Trace};
 fn options(properties: &[Property], registers: RegisterKind) -> Options {
     Options {
         passages: None,
+        retries: None,
         registers,
         crashes: 0,
         properties: properties.to_vec(),

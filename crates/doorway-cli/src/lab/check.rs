@@ -3,7 +3,7 @@
 use std::{fs, path::Path, process::ExitCode, thread};
 
 use doorway_core::{Primitive, Problem, Property, RegisterKind};
-use doorway_lab::{Entrant, Options, Progress, Report, Subject, Verdict, check, trace::Trace};
+use doorway_lab::{Entrant, Options, Progress, Report, Subject, Verdict, attempts, check, trace::Trace};
 use serde_json::json;
 
 use super::{steps::steps, watch::watched};
@@ -72,8 +72,17 @@ fn options(args: &Check, entrant: &Entrant, subject: &dyn Subject) -> Result<Opt
     let passages = match passages(args)? {
         // All the colours and labels that registers may hold: finite, but more states than anybody waits for.
         None if args.passages.is_none() && entrant.variant == Some("bounded") => Some(2),
+        // So are the numbers of attempts, but only with passages bounded.
+        None if args.passages.is_none() && entrant.attempts.is_some() => Some(2),
         passages => passages,
     };
+    match (args.retries, entrant.attempts) {
+        (Some(0), _) => return Err(Failure::Usage("--retries 0: nobody could try; try --retries 1".into())),
+        (Some(_), None) => {
+            return Err(Failure::Usage(format!("{} makes no attempts; leave --retries out", entrant.name)));
+        }
+        _ => {}
+    }
     let n = processes(subject)?;
     if args.crashes >= n {
         return Err(Failure::Usage(format!("--crashes {} with -n {n}: somebody has to be left", args.crashes)));
@@ -84,6 +93,7 @@ fn options(args: &Check, entrant: &Entrant, subject: &dyn Subject) -> Result<Opt
     }
     Ok(Options {
         passages,
+        retries: args.retries,
         registers,
         crashes: args.crashes,
         properties,
@@ -191,6 +201,9 @@ fn as_json(subject: &dyn Subject, options: &Options, report: &Report) -> String 
         let values = formulas.iter().map(|formula| json!({ "formula": formula.name, "value": (formula.of)(size) }));
         object["bounds"]["paper"] = values.collect();
     }
+    if let Some(retries) = report.retries {
+        object["retries"] = json!(retries);
+    }
     if let Some(timestamps) = subject.variant() {
         object["timestamps"] = json!(timestamps);
     }
@@ -214,7 +227,8 @@ fn as_text(entrant: &Entrant, subject: &dyn Subject, options: &Options, report: 
         format!(" ({rate:.1} million states/s, {} bytes each)", report.bytes_per_state)
     };
     let instance = format!(
-        "{size}, {passages}, {} registers{}",
+        "{size}, {passages}{}, {} registers{}",
+        attempts(report.retries),
         options.registers,
         if report.relabelled { ", tickets relabelled" } else { "" },
     );
