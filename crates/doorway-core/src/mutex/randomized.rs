@@ -123,7 +123,7 @@ impl<E: Election> Algorithm for Randomized<E> {
         values: &[],
         invariants: &[],
         abandons: false,
-        rmr: Rmr { cc: "unbounded", dsm: "O(1) expected, amortised" },
+        rmr: Rmr { cc: "Ω(n)", dsm: "O(1) expected, amortised" },
         min_n: 2,
         mutants: mutants::MUTANTS,
     };
@@ -137,6 +137,7 @@ impl<E: Election> Algorithm for Randomized<E> {
         }
         let n = size.n;
         let length = n.ilog2() as usize + 1;
+        let leaves = if layout.mutant(TWO_AT_A_LEAF) { 4 } else { 2 };
         let announcement = Announcement { seq: Ticket::ZERO, status: Status::Done };
         let place = Place { seq: Ticket::ZERO, stat: Stat::Done };
         let side = |layout: &mut Layout, s: usize| Side {
@@ -151,7 +152,7 @@ impl<E: Election> Algorithm for Randomized<E> {
             n,
             said: layout.array("A", n, Homes::Nobody, announcement),
             sides: [side(layout, 0), side(layout, 1)],
-            lock: Tournament::new(layout, &Names { player: "L.C", last: "L.T", spin: "L.P" }, 4, n),
+            lock: Tournament::new(layout, &Names { player: "L.C", last: "L.T", spin: "L.P" }, leaves, n),
             gone: layout.grid("Gone", n, n, Homes::Column, Ticket::ZERO),
             length,
         })
@@ -202,7 +203,8 @@ impl<E> Randomized<E> {
         let p = me.process as usize;
         m.line(8);
         let bit = m.read(s.bit)?;
-        self.take(m, s, me, player(p, side, bit), bit)?;
+        let who = Self::player(m, p, side, bit);
+        self.take(m, s, me, who, bit)?;
         let found = m.fold_until(0..self.length, Vec::new(), |m, mut found, j| {
             m.line(12);
             let r = m.read(s.found.at(j))?;
@@ -241,33 +243,30 @@ impl<E> Randomized<E> {
         Ok(bit)
     }
 
-    /// Line 9: takes L, and waits until the leader before is through with it.
+    /// Line 9: takes L. First comes the hand-over from the leader before on this side, who may not be through with L yet.
     #[inline(always)]
     fn take<M: Registers>(&self, m: &mut M, s: &Side<E>, me: Name, who: Player, bit: bool) -> Result<(), M::Halt> {
         let (mine, before) = (usize::from(bit), usize::from(!bit));
-        let waits = !m.mutant("as-printed-line-33");
         m.line(9);
-        if waits {
+        if !m.mutant(TWO_AT_A_LEAF) {
             m.write(s.holder.at(mine), Some(me))?;
-            m.write(s.heir.at(mine), None)?;
-        }
-        self.lock.enter(m, who)?;
-        if waits {
             m.write(s.heir.at(before), Some(me.process))?;
-            if let Some(last) = m.read(s.holder.at(before))? {
-                m.wait(self.gone.at(last.process as usize, who.p), |seq| seq >= last.seq)?;
-            }
+            m.scope(|m| match m.read(s.holder.at(before))? {
+                Some(last) => m.wait(self.gone.at(last.process as usize, who.p), |seq| seq >= last.seq),
+                None => Ok(()),
+            })?;
         }
-        Ok(())
+        self.lock.enter(m, who)
     }
 
-    /// Line 33: releases L, and tells the leader that comes after.
+    /// Line 33: releases L, and hands it over to the leader that comes after on this side, if there is one yet. Who is told
+    /// without having asked this time is told the truth.
     #[inline(always)]
     fn release<M: Registers>(&self, m: &mut M, s: &Side<E>, me: Name, who: Player, bit: bool) -> Result<(), M::Halt> {
         let mine = usize::from(bit);
         m.line(33);
         self.lock.leave(m, who)?;
-        if m.mutant("as-printed-line-33") {
+        if m.mutant(TWO_AT_A_LEAF) {
             return Ok(());
         }
         m.write(s.holder.at(mine), None)?;
@@ -275,6 +274,14 @@ impl<E> Randomized<E> {
             Some(heir) => m.write(self.gone.at(who.p, heir as usize), me.seq),
             None => Ok(()),
         }
+    }
+
+    /// Who plays L, and from where: a leaf for each side. As printed there is one for each virtual id.
+    #[inline(always)]
+    fn player<M: Registers>(m: &M, p: usize, side: u8, bit: bool) -> Player {
+        let side = usize::from(side);
+        let leaf = if m.mutant(TWO_AT_A_LEAF) { 2 * side + usize::from(bit) } else { side };
+        Player { leaf, p }
     }
 
     /// Lines 22 to 29: tries to get in with a leader. Returns who that is, if it worked.
@@ -345,7 +352,7 @@ impl<E> Randomized<E> {
     /// else: last the number of the last process in the backpack.
     #[inline(always)]
     fn resigns_as<M: Registers>(&self, m: &mut M, s: &Side<E>, me: Name) -> Result<Name, M::Halt> {
-        if !m.mutant("as-printed-line-32") {
+        if !m.mutant("as-printed") {
             return Ok(me);
         }
         let last = m.read(s.place(me.process as usize, self.n - 1))?;
@@ -353,11 +360,8 @@ impl<E> Randomized<E> {
     }
 }
 
-/// Who plays L: the process, under its virtual id.
-#[inline(always)]
-fn player(p: usize, side: u8, bit: bool) -> Player {
-    Player { leaf: 2 * usize::from(side) + usize::from(bit), p }
-}
+/// The mutant in which L is a tournament of four.
+const TWO_AT_A_LEAF: &str = "tournament-of-four";
 
 impl<M: Registers, E: Elect<M>> Exclusion<M> for Randomized<E> {
     type Request = ();
@@ -395,7 +399,8 @@ impl<M: Registers, E: Elect<M>> Exclusion<M> for Randomized<E> {
                 m.line(32);
                 let name = self.resigns_as(m, s, me)?;
                 s.leader.resign(m, name)?;
-                self.release(m, s, me, player(p, side, bit), bit)?;
+                let who = Self::player(m, p, side, bit);
+                self.release(m, s, me, who, bit)?;
                 Ok(seq)
             }
             Pass::Promoted { seq, side, by } => {

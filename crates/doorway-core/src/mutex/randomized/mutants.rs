@@ -13,10 +13,10 @@ const fn three(property: Property) -> Fate {
 }
 
 pub(super) const MUTANTS: &[Mutant] = &[
-    Mutant { name: "as-printed-line-32", change: "S is reset by (p, d)", fate: two(Property::DeadlockFreedom, 1) },
+    Mutant { name: "as-printed", change: "S is reset by (p, d)", fate: two(Property::DeadlockFreedom, 1) },
     Mutant {
-        name: "as-printed-line-33",
-        change: "a leader does not wait until the one before is through with L",
+        name: "tournament-of-four",
+        change: "L is a tournament of four, and nobody waits until the one before is through with it",
         fate: Fate::Harmless,
     },
     Mutant { name: "without-line-5", change: "", fate: Fate::Harmless },
