@@ -149,7 +149,7 @@ pub(crate) struct Check {
     /// Attempts per passage that are followed (randomized; default: 2). What comes of further ones is not
     /// known: who begins one takes no more steps
     #[arg(long, value_name = "R")]
-    pub(crate) retries: Option<u32>,
+    pub(crate) retries: Option<String>,
     /// Kind of registers: atomic, regular or safe
     #[arg(long, value_name = "KIND", default_value = "atomic")]
     pub(crate) registers: String,

@@ -3,7 +3,7 @@
 use std::{fs, path::Path, process::ExitCode, thread};
 
 use doorway_core::{Primitive, Problem, Property, RegisterKind};
-use doorway_lab::{Entrant, Options, Progress, Report, Subject, Verdict, attempts, check, trace::Trace};
+use doorway_lab::{ANY_NUMBER, Entrant, Options, Progress, Report, Subject, Verdict, attempts, check, trace::Trace};
 use serde_json::json;
 
 use super::{steps::steps, watch::watched};
@@ -76,13 +76,7 @@ fn options(args: &Check, entrant: &Entrant, subject: &dyn Subject) -> Result<Opt
         None if args.passages.is_none() && entrant.attempts.is_some() => Some(2),
         passages => passages,
     };
-    match (args.retries, entrant.attempts) {
-        (Some(0), _) => return Err(Failure::Usage("--retries 0: nobody could try; try --retries 1".into())),
-        (Some(_), None) => {
-            return Err(Failure::Usage(format!("{} makes no attempts; leave --retries out", entrant.name)));
-        }
-        _ => {}
-    }
+    let retries = retries(args, entrant)?;
     let n = processes(subject)?;
     if args.crashes >= n {
         return Err(Failure::Usage(format!("--crashes {} with -n {n}: somebody has to be left", args.crashes)));
@@ -93,7 +87,7 @@ fn options(args: &Check, entrant: &Entrant, subject: &dyn Subject) -> Result<Opt
     }
     Ok(Options {
         passages,
-        retries: args.retries,
+        retries,
         registers,
         crashes: args.crashes,
         properties,
@@ -101,6 +95,19 @@ fn options(args: &Check, entrant: &Entrant, subject: &dyn Subject) -> Result<Opt
         workers,
         relabel: None,
     })
+}
+
+/// Attempts per passage that are to be followed, if somebody says.
+fn retries(args: &Check, entrant: &Entrant) -> Result<Option<u32>, Failure> {
+    let Some(text) = args.retries.as_deref() else { return Ok(None) };
+    if entrant.attempts.is_none() {
+        return Err(Failure::Usage(format!("{} makes no attempts; leave --retries out", entrant.name)));
+    }
+    match text.parse() {
+        _ if text == "unbounded" => Ok(Some(ANY_NUMBER)),
+        Ok(0) | Err(_) => Err(Failure::Usage(format!("--retries {text}: give a number from 1, or `unbounded`"))),
+        Ok(retries) => Ok(Some(retries)),
+    }
 }
 
 /// Passages per process; `None` for any number, which is what is explored unless told otherwise. Tickets are relabelled

@@ -63,8 +63,8 @@ use crate::{fault::Fault, subject::Subject, trace::Trace};
 pub struct Options {
     /// Passages per process; `None` for no bound.
     pub passages: Option<u32>,
-    /// Attempts per passage that are followed; `None` for as many as the algorithm says. Who begins one more takes no further
-    /// step: what would come of it is not known.
+    /// Attempts per passage that are followed, or [`ANY_NUMBER`] of them; `None` for as many as the algorithm says. Who
+    /// begins one more takes no further step: what would come of it is not known.
     pub retries: Option<u32>,
     /// The registers that the algorithm runs on.
     pub registers: RegisterKind,
@@ -79,6 +79,9 @@ pub struct Options {
     /// Whether tickets are relabelled; `None` where that is needed: in runs without end and on safe registers.
     pub relabel: Option<bool>,
 }
+
+/// Any number of attempts: then tickets are relabelled, or there would be no end of them.
+pub const ANY_NUMBER: u32 = u32::MAX;
 
 /// What was found out about one property.
 #[derive(Clone, Debug)]
@@ -131,12 +134,13 @@ pub struct Report {
 /// When the algorithm cannot be run in the lab.
 pub fn check(subject: &dyn Subject, options: &Options, progress: &Progress) -> Result<Report, Fault> {
     let size = subject.size();
-    let relabel = options.relabel.unwrap_or(options.passages.is_none() || options.registers == RegisterKind::Safe)
-        && has_tickets(subject);
+    let retries = subject.attempts().map(|most| options.retries.unwrap_or(most));
+    let endless = options.passages.is_none() || retries == Some(ANY_NUMBER);
+    let relabel = options.relabel.unwrap_or(endless || options.registers == RegisterKind::Safe) && has_tickets(subject);
     let rules = Rules {
         k: size.k,
         bounded: options.passages.is_some(),
-        retries: options.retries.or(subject.attempts()),
+        retries: retries.filter(|&most| most != ANY_NUMBER),
         kind: options.registers,
         relabel,
         gap: (subject.claims().gap)(size),
