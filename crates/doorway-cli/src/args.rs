@@ -146,8 +146,8 @@ pub(crate) struct Check {
     /// Passages per process, or `unbounded`; default: unbounded where that can be explored, else 2
     #[arg(long, value_name = "P")]
     pub(crate) passages: Option<String>,
-    /// Attempts per passage that are followed (randomized; default: 2). What comes of further ones is not
-    /// known: who begins one takes no more steps
+    /// Attempts per passage that are followed (randomized; default: 1), or `unbounded`; who begins one more
+    /// takes no further step, and what would come of it is not known
     #[arg(long, value_name = "R")]
     pub(crate) retries: Option<String>,
     /// Kind of registers: atomic, regular or safe

@@ -28,8 +28,8 @@ mod subject;
 pub mod trace;
 
 pub use check::{
-    ANY_NUMBER, Comparison, Difference, Incomparable, Joint, Limits, Maxima, Most, Options, Progress, Report, Verdict,
-    attempts, check, equivalent, most,
+    Comparison, Difference, Incomparable, Joint, Limits, Maxima, Most, Options, Progress, Report, Verdict, attempts,
+    check, equivalent, most,
 };
 pub use entrant::Entrant;
 pub use fault::Fault;

@@ -2,8 +2,8 @@
 
 use std::{fs, path::Path, process::ExitCode, thread};
 
-use doorway_core::{Primitive, Problem, Property, RegisterKind};
-use doorway_lab::{ANY_NUMBER, Entrant, Options, Progress, Report, Subject, Verdict, attempts, check, trace::Trace};
+use doorway_core::{ANY_NUMBER, Primitive, Problem, Property, RegisterKind};
+use doorway_lab::{Entrant, Options, Progress, Report, Subject, Verdict, attempts, check, trace::Trace};
 use serde_json::json;
 
 use super::{steps::steps, watch::watched};

@@ -129,7 +129,7 @@ impl<E: Election> Algorithm for Randomized<E> {
         mutants: mutants::MUTANTS,
     };
 
-    const ATTEMPTS: Option<u32> = Some(2);
+    const ATTEMPTS: Option<u32> = Some(1);
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
         super::fits(Self::NAME, size)?;

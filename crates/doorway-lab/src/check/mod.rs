@@ -37,7 +37,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use doorway_core::{Property, RegisterKind};
+use doorway_core::{ANY_NUMBER, Property, RegisterKind};
 
 pub(crate) use self::counterexample::repeats_for_ever;
 pub use self::{
@@ -79,9 +79,6 @@ pub struct Options {
     /// Whether tickets are relabelled; `None` where that is needed: in runs without end and on safe registers.
     pub relabel: Option<bool>,
 }
-
-/// Any number of attempts: then tickets are relabelled, or there would be no end of them.
-pub const ANY_NUMBER: u32 = u32::MAX;
 
 /// What was found out about one property.
 #[derive(Clone, Debug)]
@@ -135,6 +132,7 @@ pub struct Report {
 pub fn check(subject: &dyn Subject, options: &Options, progress: &Progress) -> Result<Report, Fault> {
     let size = subject.size();
     let retries = subject.attempts().map(|most| options.retries.unwrap_or(most));
+    // With any number of attempts tickets have to be relabelled, or there would be no end of them.
     let endless = options.passages.is_none() || retries == Some(ANY_NUMBER);
     let relabel = options.relabel.unwrap_or(endless || options.registers == RegisterKind::Safe) && has_tickets(subject);
     let rules = Rules {
