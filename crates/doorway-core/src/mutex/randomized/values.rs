@@ -14,7 +14,7 @@ const PROCESS_BITS: u32 = 14;
 pub(super) const MOST: usize = 1 << PROCESS_BITS;
 
 fn seq(word: u128) -> Ticket {
-    Ticket::from_label(word as u64 & (1 << SEQ_BITS) - 1)
+    Ticket::from_label(word as u64 & ((1 << SEQ_BITS) - 1))
 }
 
 /// A process in one of its attempts: (p, c).
@@ -36,7 +36,7 @@ impl Name {
     }
 
     fn unpack(word: u128) -> Self {
-        Self { process: (word >> SEQ_BITS) as u32 & (1 << PROCESS_BITS) - 1, seq: seq(word) }
+        Self { process: (word >> SEQ_BITS) as u32 & ((1 << PROCESS_BITS) - 1), seq: seq(word) }
     }
 }
 
