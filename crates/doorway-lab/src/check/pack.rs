@@ -236,7 +236,8 @@ mod tests {
     /// and order. A table is at least a third full, so a state takes three slots and an entry in its level at most.
     #[test]
     fn a_state_of_k_bakery_size_takes_less_than_100_bytes() {
-        let widths = Widths { registers: vec![5; 21], locals: vec![14; 3], passages: 2, ghost: 3, copies: false };
+        let widths =
+            Widths { registers: vec![5; 21], locals: vec![14; 3], passages: 2, retries: 0, ghost: 3, copies: false };
         assert!(Plan::new(&widths).words * size_of::<u64>() * (3 + 1) <= 100, "{}", Plan::new(&widths).words);
     }
 
