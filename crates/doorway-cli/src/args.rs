@@ -157,6 +157,10 @@ pub(crate) struct Check {
     /// Passages per process, or `unbounded`; default: unbounded where that can be explored, else 2
     #[arg(long, value_name = "P")]
     pub(crate) passages: Option<String>,
+    /// Attempts per passage that are followed (randomized; default: 1), or `unbounded`; who begins one more
+    /// takes no further step, and what would come of it is not known
+    #[arg(long, value_name = "R")]
+    pub(crate) retries: Option<String>,
     /// Kind of registers: atomic, regular or safe
     #[arg(long, value_name = "KIND", default_value = "atomic")]
     pub(crate) registers: String,
@@ -167,10 +171,10 @@ pub(crate) struct Check {
     #[arg(long, value_name = "NAME")]
     pub(crate) property: Vec<String>,
     /// Decide instead whether the algorithm is equivalent to this one
-    #[arg(long, value_name = "ALG", conflicts_with_all = ["property", "trace", "crashes", "abandon"])]
+    #[arg(long, value_name = "ALG", conflicts_with_all = ["property", "trace", "crashes", "abandon", "retries"])]
     pub(crate) equivalent_to: Option<String>,
     /// Follow this schedule instead of all: does it violate the --property?
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["equivalent_to", "passages", "abandon"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["equivalent_to", "passages", "abandon", "retries"])]
     pub(crate) script: Option<PathBuf>,
     /// Stop after this many states
     #[arg(long, value_name = "M", default_value_t = 50_000_000)]

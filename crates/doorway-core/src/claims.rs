@@ -23,6 +23,8 @@ pub enum Primitive {
     ReadWrite,
     /// Compare-and-swap.
     CompareAndSwap,
+    /// Swap.
+    Swap,
     /// Fetch-and-add.
     FetchAndAdd,
     /// A whole variable read, computed and written in one step.
@@ -84,6 +86,7 @@ named!(Problem: Mutex = "mutex", KExclusion = "k-exclusion", Group = "group");
 named!(Primitive:
     ReadWrite = "read-write",
     CompareAndSwap = "compare-and-swap",
+    Swap = "swap",
     FetchAndAdd = "fetch-and-add",
     Transaction = "transaction",
 );
@@ -182,6 +185,9 @@ pub struct Mutant {
     pub fate: Fate,
 }
 
+/// Any number of attempts within a passage, where one says how many are followed.
+pub const ANY_NUMBER: u32 = u32::MAX;
+
 /// Where to look for something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Setting {
@@ -191,6 +197,8 @@ pub struct Setting {
     pub registers: RegisterKind,
     /// How many passages each process makes; `None` for no bound.
     pub passages: Option<u32>,
+    /// How many attempts of a passage are followed; `None` for as many as the algorithm says.
+    pub retries: Option<u32>,
 }
 
 impl Setting {
@@ -206,13 +214,20 @@ impl Setting {
 
     /// This size, atomic registers, any number of passages.
     pub const fn sized(size: Size) -> Self {
-        Self { size, registers: RegisterKind::Atomic, passages: None }
+        Self { size, registers: RegisterKind::Atomic, passages: None, retries: None }
     }
 
     /// The same with this many passages.
     #[must_use]
     pub const fn passages(mut self, passages: u32) -> Self {
         self.passages = Some(passages);
+        self
+    }
+
+    /// The same with so many attempts of each passage followed.
+    #[must_use]
+    pub const fn retries(mut self, retries: u32) -> Self {
+        self.retries = Some(retries);
         self
     }
 

@@ -57,6 +57,10 @@ pub trait Algorithm: Sized {
     /// Which of several under one name, as on the command line: the kind of timestamps. `None` if it is the only one.
     const VARIANT: Option<&'static str> = None;
 
+    /// How many [attempts](Memory::attempts) within a passage the checker follows unless told otherwise; `None` if there are
+    /// no attempts. Where there are, runs are finite only with attempts and passages bounded.
+    const ATTEMPTS: Option<u32> = None;
+
     /// What the paper says about it, as data: the lab turns each claim into a check.
     const CLAIMS: Claims;
 

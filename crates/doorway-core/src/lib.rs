@@ -36,10 +36,12 @@ mod ticket;
 pub mod timestamp;
 mod value;
 
-pub use claims::{Claims, Fate, Formula, Invariant, Mutant, Primitive, Problem, Property, RegisterKind, Rmr, Setting};
+pub use claims::{
+    ANY_NUMBER, Claims, Fate, Formula, Invariant, Mutant, Primitive, Problem, Property, RegisterKind, Rmr, Setting,
+};
 pub use exclusion::{Algorithm, Exclusion, Request, Size, Unfit, others};
 pub use layout::{Array, Grid, Home, Homes, Layout, Register};
-pub use memory::{CompareAndSwap, FetchAndAdd, Memory, Registers, Transactions};
+pub use memory::{CompareAndSwap, FetchAndAdd, Memory, Registers, Swap, Transactions};
 pub use session::Session;
 pub use set::Set;
 pub use ticket::{Extended, Ticket};

@@ -56,6 +56,16 @@ pub trait Memory: Sized {
     /// In the lab, where a process may stop here.
     fn choose(&mut self, outcomes: u32) -> Result<u32, Self::Halt>;
 
+    /// How many of `most` fair coins fall on heads before the first falls on tails: 0 with probability 1/2, 1 with 1/4 and
+    /// so on, `most` as often as `most - 1`. Every number in the checker.
+    ///
+    /// One step in the lab, like every choice, whatever comes of it: coins that were steps of their own would tell a
+    /// scheduler how they fell.
+    ///
+    /// # Errors
+    /// In the lab, where a process may stop here.
+    fn toss(&mut self, most: u32) -> Result<u32, Self::Halt>;
+
     /// Called between the rounds of a loop that waits; `round` counts them from 0.
     ///
     /// # Errors
@@ -90,6 +100,28 @@ pub trait Memory: Sized {
         F: Fn(&mut Self, T, usize) -> Result<T, Self::Halt>,
     {
         items.into_iter().try_fold(init, |carried, i| body(self, carried, i))
+    }
+
+    /// Carries a value through `items` until the body breaks.
+    ///
+    /// # Errors
+    /// When the body stops.
+    #[inline(always)]
+    #[track_caller]
+    fn fold_until<I, T, F>(&mut self, items: I, init: T, body: F) -> Result<T, Self::Halt>
+    where
+        I: IntoIterator<Item = usize>,
+        T: Local,
+        F: Fn(&mut Self, T, usize) -> Result<ControlFlow<T, T>, Self::Halt>,
+    {
+        let mut carried = init;
+        for i in items {
+            match body(self, carried, i)? {
+                ControlFlow::Break(result) => return Ok(result),
+                ControlFlow::Continue(next) => carried = next,
+            }
+        }
+        Ok(carried)
     }
 
     /// The first of `items` for which the body says yes.
@@ -132,6 +164,22 @@ pub trait Memory: Sized {
             }
             round = once_more(self, round)?;
         }
+    }
+
+    /// The same, of rounds that are attempts at something rather than looks: in some runs there is no end of them, so the
+    /// checker counts them and follows a process only through so many in one passage.
+    ///
+    /// # Errors
+    /// When the body stops, or the wait is given up.
+    #[inline(always)]
+    #[track_caller]
+    fn attempts<S, R, F>(&mut self, init: S, body: F) -> Result<R, Self::Halt>
+    where
+        S: Local,
+        R: Local,
+        F: Fn(&mut Self, S) -> Result<ControlFlow<R, S>, Self::Halt>,
+    {
+        self.repeat(init, body)
     }
 
     /// A subroutine: what it read is forgotten, its result is not.
@@ -210,6 +258,15 @@ pub trait CompareAndSwap: Registers {
     /// # Errors
     /// In the lab, where a process may stop here.
     fn compare_and_swap<T: Value>(&mut self, register: Register<T>, old: T, new: T) -> Result<T, Self::Halt>;
+}
+
+/// Swap on a register.
+pub trait Swap: Registers {
+    /// Writes the register; returns what it held.
+    ///
+    /// # Errors
+    /// In the lab, where a process may stop here.
+    fn swap<T: Value>(&mut self, register: Register<T>, new: T) -> Result<T, Self::Halt>;
 }
 
 /// Fetch-and-add on a register.

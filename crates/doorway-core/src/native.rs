@@ -20,8 +20,8 @@ use core::{
 pub use portable_atomic::AtomicU128;
 
 use crate::{
-    Algorithm, CompareAndSwap, Exclusion, FetchAndAdd, Layout, Local, Memory, Register, Registers, Size, Transactions,
-    Unfit, Value,
+    Algorithm, CompareAndSwap, Exclusion, FetchAndAdd, Layout, Local, Memory, Register, Registers, Size, Swap,
+    Transactions, Unfit, Value,
     layout::{LINE, is_wide},
 };
 
@@ -33,6 +33,8 @@ pub trait Word {
     fn store(&self, word: u64);
     /// Writes `new` if it holds `old`; gives back what it held.
     fn compare_and_swap(&self, old: u64, new: u64) -> u64;
+    /// Writes; gives back what it held.
+    fn swap(&self, new: u64) -> u64;
     /// Adds, wrapping; gives back what it held.
     fn fetch_and_add(&self, add: u64) -> u64;
 }
@@ -51,6 +53,10 @@ impl Word for AtomicU64 {
         match self.compare_exchange(old, new, SeqCst, SeqCst) {
             Ok(held) | Err(held) => held,
         }
+    }
+    #[inline(always)]
+    fn swap(&self, new: u64) -> u64 {
+        AtomicU64::swap(self, new, SeqCst)
     }
     #[inline(always)]
     fn fetch_and_add(&self, add: u64) -> u64 {
@@ -139,6 +145,15 @@ impl<'a, R: Relax, W: Word> Native<'a, R, W> {
         self
     }
 
+    /// SplitMix64: small, fast, and good enough for coins that no adversary inside the process predicts.
+    #[inline]
+    fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
     /// How this view waits.
     pub fn relax_mut(&mut self) -> &mut R {
         &mut self.relax
@@ -156,7 +171,7 @@ impl<'a, R: Relax, W: Word> Native<'a, R, W> {
 
     /// Writes `new` if the register's word is `old`; gives back what it was.
     #[inline(always)]
-    fn swap<T: Value>(&self, register: Register<T>, old: u128, new: u128) -> u128 {
+    fn exchange<T: Value>(&self, register: Register<T>, old: u128, new: u128) -> u128 {
         if is_wide::<T>(register.format()) {
             match self.doubles[register.index()].compare_exchange(old, new, SeqCst, SeqCst) {
                 Ok(held) | Err(held) => held,
@@ -170,14 +185,15 @@ impl<'a, R: Relax, W: Word> Native<'a, R, W> {
 impl<R: Relax, W: Word> Memory for Native<'_, R, W> {
     type Halt = R::Halt;
 
-    /// SplitMix64: small, fast, and good enough for coins that no adversary inside the process predicts.
     #[inline]
     fn choose(&mut self, outcomes: u32) -> Result<u32, R::Halt> {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let high = (z ^ (z >> 31)) >> 32;
+        let high = self.random() >> 32;
         Ok(((high * u64::from(outcomes)) >> 32) as u32)
+    }
+
+    #[inline]
+    fn toss(&mut self, most: u32) -> Result<u32, R::Halt> {
+        Ok(self.random().trailing_ones().min(most))
     }
 
     #[inline(always)]
@@ -205,7 +221,19 @@ impl<R: Relax, W: Word> Registers for Native<'_, R, W> {
 impl<R: Relax, W: Word> CompareAndSwap for Native<'_, R, W> {
     #[inline(always)]
     fn compare_and_swap<T: Value>(&mut self, register: Register<T>, old: T, new: T) -> Result<T, R::Halt> {
-        Ok(T::from_word(self.swap(register, old.word(), new.word()), register.format()))
+        Ok(T::from_word(self.exchange(register, old.word(), new.word()), register.format()))
+    }
+}
+
+impl<R: Relax, W: Word> Swap for Native<'_, R, W> {
+    #[inline(always)]
+    fn swap<T: Value>(&mut self, register: Register<T>, new: T) -> Result<T, R::Halt> {
+        let held = if is_wide::<T>(register.format()) {
+            self.doubles[register.index()].swap(new.word(), SeqCst)
+        } else {
+            u128::from(self.words[register.index()].swap(new.word() as u64))
+        };
+        Ok(T::from_word(held, register.format()))
     }
 }
 
@@ -231,7 +259,7 @@ impl<R: Relax, W: Word> Transactions for Native<'_, R, W> {
             if next == held {
                 return Ok(answer);
             }
-            let seen = self.swap(variable, held, next);
+            let seen = self.exchange(variable, held, next);
             if seen == held {
                 return Ok(answer);
             }
@@ -407,6 +435,20 @@ mod tests {
     }
 
     #[test]
+    fn each_further_heads_is_half_as_likely() {
+        let mut m = Native::<_>::new(&[], Spin, 1);
+        let mut seen = [0_u32; 4];
+        for _ in 0..16_000 {
+            let Ok(heads) = m.toss(3);
+            seen[heads as usize] += 1;
+        }
+        for (times, expected) in seen.into_iter().zip([8_000, 4_000, 2_000, 2_000]) {
+            assert!(times.abs_diff(expected) < expected / 10, "{seen:?}");
+        }
+        assert_eq!(m.toss(0), Ok(0));
+    }
+
+    #[test]
     fn primitives_do_what_they_say() {
         let words = [AtomicU64::new(0)];
         let built = Layout::build(1, None, |layout| Ok(layout.register("R", Home::Process(0), 3_u64)));
@@ -418,7 +460,8 @@ mod tests {
         assert_eq!(m.compare_and_swap(register, 3, 9), Ok(7));
         assert_eq!(m.compare_and_swap(register, 7, 9), Ok(7));
         assert_eq!(m.transact(register, |v| (v * 2, v)), Ok(9));
-        assert_eq!(m.read(register), Ok(18));
+        assert_eq!(m.swap(register, 5), Ok(18));
+        assert_eq!(m.read(register), Ok(5));
         assert_eq!(m.write(register, 19), Ok(()));
         assert!(m.test(register, |v| v == 19).is_ok_and(|yes| yes));
     }

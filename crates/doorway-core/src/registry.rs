@@ -17,6 +17,8 @@ macro_rules! for_each_algorithm {
             $crate::mutex::BlackWhiteBakery,
             $crate::mutex::BurnsLamport,
             $crate::mutex::YangAnderson,
+            $crate::mutex::Mcs,
+            $crate::mutex::Randomized,
             $crate::k_exclusion::Queue,
             $crate::k_exclusion::NumberedTicket,
             $crate::k_exclusion::UnboundedColoredTicket,

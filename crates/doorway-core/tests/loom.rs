@@ -8,13 +8,13 @@
 //!
 //! Two processes with one passage each are explored in full. Where one of them comes back for a second passage, the
 //! exploration is bounded to so many preemptions (switches away from a process that could go on; a switch at a wait does
-//! not count): five for the Bakery, three for the Black-White Bakery.
+//! not count): five for the Bakery, three for the others.
 
 use std::{convert::Infallible, panic, sync::Arc};
 
 use doorway_core::{
     Algorithm, Exclusion, Layout, Size,
-    mutex::{Bakery, BlackWhiteBakery},
+    mutex::{Bakery, BlackWhiteBakery, Mcs},
     native::{Native, Relax, Word, initialise},
 };
 use loom::{
@@ -55,6 +55,9 @@ impl<const FENCES: bool> Word for LoomWord<FENCES> {
     }
     fn compare_and_swap(&self, old: u64, new: u64) -> u64 {
         self.access(|word| word.compare_exchange(old, new, AcqRel, Acquire)).unwrap_or_else(|held| held)
+    }
+    fn swap(&self, new: u64) -> u64 {
+        self.access(|word| word.swap(new, AcqRel))
     }
     fn fetch_and_add(&self, add: u64) -> u64 {
         self.access(|word| word.fetch_add(add, AcqRel))
@@ -145,6 +148,16 @@ fn black_white_bakery() {
 #[test]
 fn black_white_bakery_coming_back() {
     explore::<BlackWhiteBakery, FENCED>((1, 2), Some(3));
+}
+
+#[test]
+fn mcs() {
+    explore::<Mcs, FENCED>((1, 1), None);
+}
+
+#[test]
+fn mcs_coming_back() {
+    explore::<Mcs, FENCED>((1, 2), Some(3));
 }
 
 /// The test bites: without the fences two get in.

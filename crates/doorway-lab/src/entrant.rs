@@ -15,6 +15,8 @@ pub struct Entrant {
     pub variant: Option<&'static str>,
     /// What is claimed of it.
     pub claims: Claims,
+    /// How many attempts within a passage are followed unless told otherwise; `None` if there are no attempts.
+    pub attempts: Option<u32>,
     build: Build,
 }
 
@@ -27,6 +29,7 @@ impl Entrant {
                     name: <$algorithm as Algorithm>::NAME,
                     variant: <$algorithm as Algorithm>::VARIANT,
                     claims: <$algorithm as Algorithm>::CLAIMS,
+                    attempts: <$algorithm as Algorithm>::ATTEMPTS,
                     build: build::<$algorithm, _, _, _>,
                 }),*] }
             };

@@ -28,11 +28,11 @@ mod subject;
 pub mod trace;
 
 pub use check::{
-    Comparison, Difference, Incomparable, Joint, Limits, Maxima, Most, Options, Progress, Report, Verdict, check,
-    equivalent, most,
+    Comparison, Difference, Incomparable, Joint, Limits, Maxima, Most, Options, Progress, Report, Verdict, attempts,
+    check, equivalent, most,
 };
 pub use entrant::Entrant;
 pub use fault::Fault;
 pub use random::Random;
-pub use replay::{Access, Kind, Replay, Stop};
+pub use replay::{Access, Kind, Odds, Replay, Stop};
 pub use subject::{Choice, LocalState, Move, Moves, Region, Stepped, Subject, build};

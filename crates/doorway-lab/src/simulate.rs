@@ -11,8 +11,9 @@ use crate::{
     machine::{Event, Machine},
     monitor::Monitor,
     random::Random,
+    replay::{Access, Kind},
     schedule::{ScheduleError, Scheduler, View, requested},
-    subject::{Choice, LocalState, Region, Subject},
+    subject::{Choice, LocalState, Move, Region, Subject},
 };
 
 /// How to run.
@@ -281,6 +282,7 @@ pub(crate) fn choose(machine: &Machine<'_>, p: usize, random: &mut Random) -> us
     }
     match machine.moves(p) {
         [_, second] if second.choice == Choice::Abandon => usize::from(random.below(16) == 0),
+        [Move { access: Access { kind: Kind::Choose(odds), .. }, .. }, ..] => odds.draw(random) as usize,
         several => random.below(several.len() as u64) as usize,
     }
 }

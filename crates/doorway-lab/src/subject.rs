@@ -164,6 +164,8 @@ pub struct Stepped {
     pub local: LocalState,
     /// The access that it stopped at, if it is in the middle of a passage.
     pub pending: Option<Access>,
+    /// It begins another [attempt](doorway_core::Memory::attempts).
+    pub retries: bool,
 }
 
 impl Stepped {
@@ -174,7 +176,7 @@ impl Stepped {
             (None, None) => true,
             _ => false,
         };
-        effects && self.local == other.local
+        effects && self.local == other.local && self.retries == other.retries
     }
 }
 
@@ -186,6 +188,8 @@ pub trait Subject: Send + Sync {
     fn variant(&self) -> Option<&'static str>;
     /// What is claimed of it.
     fn claims(&self) -> Claims;
+    /// How many attempts within a passage are followed unless told otherwise; `None` if there are no attempts.
+    fn attempts(&self) -> Option<u32>;
     /// Its size.
     fn size(&self) -> Size;
     /// The mutant that it is, if it is one.

@@ -1,12 +1,13 @@
 //! Every claim of every algorithm is checked, every refuted property is shown to fail, and every mutant is caught: all from
 //! the registry, so that an algorithm gets this with its one line there.
 
-use doorway_core::{Fate, Problem, Property, RegisterKind, Setting, Size};
+use doorway_core::{ANY_NUMBER, Fate, Problem, Property, RegisterKind, Setting, Size};
 use doorway_lab::{Entrant, Options, Progress, Report, check, trace::Trace};
 
 fn options(properties: &[Property], registers: RegisterKind) -> Options {
     Options {
         passages: None,
+        retries: None,
         registers,
         crashes: 0,
         properties: properties.to_vec(),
@@ -18,7 +19,7 @@ fn options(properties: &[Property], registers: RegisterKind) -> Options {
 
 /// The properties in a setting.
 fn within(setting: Setting, properties: &[Property]) -> Options {
-    Options { passages: setting.passages, ..options(properties, setting.registers) }
+    Options { passages: setting.passages, retries: setting.retries, ..options(properties, setting.registers) }
 }
 
 fn run(entrant: &Entrant, size: Size, mutant: Option<&'static str>, options: &Options) -> Report {
@@ -50,6 +51,10 @@ fn settings(entrant: &Entrant) -> Vec<Setting> {
         let three = if strong { Setting::group(3, 2).passages(1) } else { Setting::group(3, 2) };
         return vec![Setting::group(1, 1), two(entrant), three];
     }
+    if entrant.attempts.is_some() {
+        // Either any number of attempts, or a second passage: both at once are a hundred million states.
+        return vec![Setting::slots(2, 1).passages(1).retries(ANY_NUMBER), two(entrant)];
+    }
     let most = if entrant.name == "burns-lamport" { 4 } else { 3 };
     (least..=most).map(|n| Setting::slots(n, 1)).collect()
 }
@@ -57,7 +62,7 @@ fn settings(entrant: &Entrant) -> Vec<Setting> {
 /// Two processes: without end where a test can afford that.
 fn two(entrant: &Entrant) -> Setting {
     let two = if entrant.claims.problem == Problem::Group { Setting::group(2, 2) } else { Setting::slots(2, 1) };
-    if entrant.variant == Some("bounded") { two.passages(2) } else { two }
+    if entrant.variant == Some("bounded") || entrant.attempts.is_some() { two.passages(2) } else { two }
 }
 
 /// All claims in a setting, with as many crashes as are tolerated.

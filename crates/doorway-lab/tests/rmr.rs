@@ -46,6 +46,9 @@ fn small_sizes(entrant: &Entrant) -> Vec<Size> {
 /// Burns-Lamport, CC: process 0 writes twice and sees the other's bit set, set again after a passage, and taken back.
 /// Process 1 starts again whenever process 0 comes first, and that may be for ever.
 ///
+/// MCS, DSM: lines 2, 5, 9 and 11. CC: those, the writes of lines 1 and 4, and a read in each of lines 6 and 10 after the
+/// other has written (line 8 and the first looks read what p wrote itself).
+///
 /// The Black-White Bakery's 13 is what was found, not derived; simulated runs reach it, and none exceeds it (below).
 #[test]
 fn maxima_of_two_are_what_they_are_by_hand() {
@@ -53,6 +56,7 @@ fn maxima_of_two_are_what_they_are_by_hand() {
     for (name, by_process) in [
         ("bakery", [(Exactly(9), Unbounded), (Exactly(9), Unbounded)]),
         ("yang-anderson", [(Exactly(11), Exactly(10)), (Exactly(11), Exactly(10))]),
+        ("mcs", [(Exactly(8), Exactly(4)), (Exactly(8), Exactly(4))]),
         ("burns-lamport", [(Exactly(5), Unbounded), (Unbounded, Unbounded)]),
         ("black-white-bakery", [(Exactly(13), Unbounded), (Exactly(13), Unbounded)]),
     ] {

@@ -2,8 +2,8 @@
 
 use std::{fs, path::Path, process::ExitCode, thread};
 
-use doorway_core::{Primitive, Problem, Property, RegisterKind};
-use doorway_lab::{Entrant, Options, Progress, Report, Subject, Verdict, check, trace::Trace};
+use doorway_core::{ANY_NUMBER, Primitive, Problem, Property, RegisterKind};
+use doorway_lab::{Entrant, Options, Progress, Report, Subject, Verdict, attempts, check, trace::Trace};
 use serde_json::json;
 
 use super::{steps::steps, watch::watched};
@@ -72,8 +72,11 @@ fn options(args: &Check, entrant: &Entrant, subject: &dyn Subject) -> Result<Opt
     let passages = match passages(args)? {
         // All the colours and labels that registers may hold: finite, but more states than anybody waits for.
         None if args.passages.is_none() && entrant.variant == Some("bounded") => Some(2),
+        // So are the numbers of attempts, but only with passages bounded.
+        None if args.passages.is_none() && entrant.attempts.is_some() => Some(2),
         passages => passages,
     };
+    let retries = retries(args, entrant)?;
     let n = processes(subject)?;
     if args.crashes >= n {
         return Err(Failure::Usage(format!("--crashes {} with -n {n}: somebody has to be left", args.crashes)));
@@ -84,6 +87,7 @@ fn options(args: &Check, entrant: &Entrant, subject: &dyn Subject) -> Result<Opt
     }
     Ok(Options {
         passages,
+        retries,
         registers,
         crashes: args.crashes,
         properties,
@@ -91,6 +95,19 @@ fn options(args: &Check, entrant: &Entrant, subject: &dyn Subject) -> Result<Opt
         workers,
         relabel: None,
     })
+}
+
+/// Attempts per passage that are to be followed, if somebody says.
+fn retries(args: &Check, entrant: &Entrant) -> Result<Option<u32>, Failure> {
+    let Some(text) = args.retries.as_deref() else { return Ok(None) };
+    if entrant.attempts.is_none() {
+        return Err(Failure::Usage(format!("{} makes no attempts; leave --retries out", entrant.name)));
+    }
+    match text.parse() {
+        _ if text == "unbounded" => Ok(Some(ANY_NUMBER)),
+        Ok(0) | Err(_) => Err(Failure::Usage(format!("--retries {text}: give a number from 1, or `unbounded`"))),
+        Ok(retries) => Ok(Some(retries)),
+    }
 }
 
 /// Passages per process; `None` for any number, which is what is explored unless told otherwise. Tickets are relabelled
@@ -191,6 +208,9 @@ fn as_json(subject: &dyn Subject, options: &Options, report: &Report) -> String 
         let values = formulas.iter().map(|formula| json!({ "formula": formula.name, "value": (formula.of)(size) }));
         object["bounds"]["paper"] = values.collect();
     }
+    if let Some(retries) = report.retries {
+        object["retries"] = json!(retries);
+    }
     if let Some(timestamps) = subject.variant() {
         object["timestamps"] = json!(timestamps);
     }
@@ -214,7 +234,8 @@ fn as_text(entrant: &Entrant, subject: &dyn Subject, options: &Options, report: 
         format!(" ({rate:.1} million states/s, {} bytes each)", report.bytes_per_state)
     };
     let instance = format!(
-        "{size}, {passages}, {} registers{}",
+        "{size}, {passages}{}, {} registers{}",
+        attempts(report.retries),
         options.registers,
         if report.relabelled { ", tickets relabelled" } else { "" },
     );

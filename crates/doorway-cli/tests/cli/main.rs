@@ -74,11 +74,13 @@ fn texts(value: &Value) -> Vec<&str> {
     value.as_array().expect("an array").iter().map(|text| text.as_str().expect("a text")).collect()
 }
 
-const ALGORITHMS: [&str; 12] = [
+const ALGORITHMS: [&str; 14] = [
     "bakery",
     "black-white-bakery",
     "burns-lamport",
     "yang-anderson",
+    "mcs",
+    "randomized",
     "queue",
     "numbered-ticket",
     "unbounded-colored-ticket",

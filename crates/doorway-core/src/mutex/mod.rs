@@ -3,11 +3,16 @@
 mod bakery;
 mod black_white_bakery;
 mod burns_lamport;
+mod mcs;
+pub mod randomized;
+mod tournament;
 mod yang_anderson;
 
 pub use bakery::Bakery;
 pub use black_white_bakery::{BlackWhiteBakery, Color, ColoredTicket};
 pub use burns_lamport::BurnsLamport;
+pub use mcs::Mcs;
+pub use randomized::Randomized;
 pub use yang_anderson::YangAnderson;
 
 use alloc::format;

@@ -5,7 +5,8 @@
 //! Promises mutual exclusion, starvation freedom and O(log n) remote references in both cost models: all waiting is on
 //! `P[level][p]`, which lives with p. No order is promised among those who wait in different parts of the tree.
 //!
-//! The lines are those of the two-process lock, numbered here as there is no print of it among the papers:
+//! The lines are those of the two-process lock, numbered here as there is no print of it among the papers. The code is in
+//! `tournament.rs`:
 //!
 //! ```text
 //!  1  C[v][side] := p
@@ -24,44 +25,15 @@
 
 use alloc::format;
 
+use super::tournament::{Names, Player, Tournament};
 use crate::{
-    Algorithm, Array, Claims, Exclusion, Fate, Grid, Homes, Layout, Mutant, Primitive, Problem, Property, RegisterKind,
-    Registers, Rmr, Setting, Size, Unfit, Value, one_word, plain_local,
+    Algorithm, Claims, Exclusion, Fate, Layout, Mutant, Primitive, Problem, Property, RegisterKind, Registers, Rmr,
+    Setting, Size, Unfit,
 };
-
-/// What the rival has told a waiting process.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-enum Spin {
-    Wait,
-    Look,
-    Go,
-}
-
-plain_local!(Spin);
-
-impl Value for Spin {
-    one_word!(|spin| spin as u64, |word| match word {
-        0 => Self::Wait,
-        1 => Self::Look,
-        _ => Self::Go,
-    });
-
-    fn magnitude(&self) -> u64 {
-        0
-    }
-}
 
 /// Yang and Anderson's tournament.
 #[derive(Debug)]
-pub struct YangAnderson {
-    levels: usize,
-    /// C: who plays at each side of each node
-    player: Grid<Option<u32>>,
-    /// T: who came last to each node
-    last: Array<Option<u32>>,
-    /// P: what each process waits for on each level
-    spin: Grid<Spin>,
-}
+pub struct YangAnderson(Tournament<true>);
 
 impl Algorithm for YangAnderson {
     const NAME: &'static str = "yang-anderson";
@@ -96,80 +68,8 @@ impl Algorithm for YangAnderson {
         if size.n < 2 {
             return Err(Unfit(format!("{} is a tournament of at least two: try -n 2", Self::NAME)));
         }
-        let leaves = size.n.next_power_of_two();
-        let levels = leaves.trailing_zeros() as usize;
-        Ok(Self {
-            levels,
-            player: layout.grid("C", leaves, 2, Homes::Nobody, None),
-            last: layout.array("T", leaves, Homes::Nobody, None),
-            spin: layout.grid("P", levels, size.n, Homes::Column, Spin::Wait),
-        })
-    }
-}
-
-impl YangAnderson {
-    /// The node that `p` plays on a level, the root being 1, and its side there.
-    #[inline(always)]
-    fn seat(&self, p: usize, level: usize) -> (usize, usize) {
-        let place = (1 << self.levels) + p;
-        (place >> (level + 1), place >> level & 1)
-    }
-
-    #[inline(always)]
-    fn play<M: Registers>(&self, m: &mut M, p: usize, level: usize) -> Result<(), M::Halt> {
-        let (v, side) = self.seat(p, level);
-        let me = Some(p as u32);
-        let spin = |q| self.spin.at(level, q);
-        if !m.drops(1) {
-            m.line(1);
-            m.write(self.player.at(v, side), me)?;
-        }
-        m.line(2);
-        m.write(self.last.at(v), me)?;
-        if !m.drops(3) {
-            m.line(3);
-            m.write(spin(p), Spin::Wait)?;
-        }
-        m.line(4);
-        let Some(rival) = m.read(self.player.at(v, 1 - side))? else { return Ok(()) };
-        let rival = rival as usize;
-        m.line(5);
-        if !m.test(self.last.at(v), |last| last == me)? {
-            return Ok(());
-        }
-        if !m.drops(6) {
-            m.line(6);
-            if m.test(spin(rival), |told| told == Spin::Wait)? || m.mutant("always-tells") {
-                m.write(spin(rival), Spin::Look)?;
-            }
-        }
-        m.line(7);
-        m.wait(spin(p), |told| told >= Spin::Look)?;
-        if m.drops(8) {
-            return Ok(());
-        }
-        m.line(8);
-        if m.test(self.last.at(v), |last| last == me)? {
-            m.wait(spin(p), |told| told == Spin::Go)?;
-        }
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn leave<M: Registers>(&self, m: &mut M, p: usize, level: usize) -> Result<(), M::Halt> {
-        let (v, side) = self.seat(p, level);
-        if !m.drops(10) {
-            m.line(10);
-            m.write(self.player.at(v, side), None)?;
-        }
-        m.line(11);
-        match m.read(self.last.at(v))? {
-            Some(rival) if rival as usize != p && !m.drops(12) => {
-                m.line(12);
-                m.write(self.spin.at(level, rival as usize), Spin::Go)
-            }
-            _ => Ok(()),
-        }
+        let names = Names { player: "C", last: "T", spin: "P" };
+        Ok(Self(Tournament::new(layout, &names, size.n, size.n)))
     }
 }
 
@@ -188,15 +88,12 @@ impl<M: Registers> Exclusion<M> for YangAnderson {
 
     #[inline]
     fn waiting(&self, m: &mut M, p: usize, (): ()) -> Result<(), M::Halt> {
-        m.each(0..self.levels, |m, level| self.play(m, p, level))
+        self.0.enter(m, Player { leaf: p, p })
     }
 
     #[inline]
     fn exit(&self, m: &mut M, p: usize, (): ()) -> Result<(), M::Halt> {
-        if m.mutant("leaves-from-the-leaf") {
-            return m.each(0..self.levels, |m, level| self.leave(m, p, level));
-        }
-        m.each((0..self.levels).rev(), |m, level| self.leave(m, p, level))
+        self.0.leave(m, Player { leaf: p, p })
     }
 }
 

@@ -125,6 +125,7 @@ pub fn most(subject: &dyn Subject, limits: &Limits, progress: &Progress) -> Resu
     let rules = Rules {
         k: size.k,
         bounded: limits.passages.is_some(),
+        retries: None,
         kind: RegisterKind::Atomic,
         relabel,
         gap: (subject.claims().gap)(size),

@@ -37,7 +37,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use doorway_core::{Property, RegisterKind};
+use doorway_core::{ANY_NUMBER, Property, RegisterKind};
 
 pub(crate) use self::counterexample::repeats_for_ever;
 pub use self::{
@@ -63,6 +63,9 @@ use crate::{fault::Fault, subject::Subject, trace::Trace};
 pub struct Options {
     /// Passages per process; `None` for no bound.
     pub passages: Option<u32>,
+    /// Attempts per passage that are followed, or [`ANY_NUMBER`] of them; `None` for as many as the algorithm says. Who
+    /// begins one more takes no further step: what would come of it is not known.
+    pub retries: Option<u32>,
     /// The registers that the algorithm runs on.
     pub registers: RegisterKind,
     /// How many processes may crash.
@@ -116,6 +119,8 @@ pub struct Report {
     /// The bits that tell the values apart which the registers took, one register after the other, unless tickets were
     /// relabelled.
     pub bits: Option<u64>,
+    /// The attempts per passage that were followed, if there are attempts.
+    pub retries: Option<u32>,
     /// What was decided.
     pub verdicts: Vec<Verdict>,
 }
@@ -126,11 +131,14 @@ pub struct Report {
 /// When the algorithm cannot be run in the lab.
 pub fn check(subject: &dyn Subject, options: &Options, progress: &Progress) -> Result<Report, Fault> {
     let size = subject.size();
-    let relabel = options.relabel.unwrap_or(options.passages.is_none() || options.registers == RegisterKind::Safe)
-        && has_tickets(subject);
+    let retries = subject.attempts().map(|most| options.retries.unwrap_or(most));
+    // With any number of attempts tickets have to be relabelled, or there would be no end of them.
+    let endless = options.passages.is_none() || retries == Some(ANY_NUMBER);
+    let relabel = options.relabel.unwrap_or(endless || options.registers == RegisterKind::Safe) && has_tickets(subject);
     let rules = Rules {
         k: size.k,
         bounded: options.passages.is_some(),
+        retries: retries.filter(|&most| most != ANY_NUMBER),
         kind: options.registers,
         relabel,
         gap: (subject.claims().gap)(size),
@@ -166,6 +174,15 @@ fn has_tickets(subject: &dyn Subject) -> bool {
         });
     }
     found
+}
+
+/// As in a list: how many attempts are followed.
+pub fn attempts(most: Option<u32>) -> String {
+    match most {
+        None => String::new(),
+        Some(1) => ", at most 1 attempt per passage".into(),
+        Some(most) => format!(", at most {most} attempts per passage"),
+    }
 }
 
 /// The event that violates a property of safety; 0 for the others.
@@ -259,6 +276,7 @@ impl Then for Conclude<'_, '_> {
             max_register: if searched.rules.relabel { None } else { numbers.max() },
             bits: (!searched.rules.relabel)
                 .then(|| space.registers.iter().map(|values| u64::from(bits_for(values.len()))).sum()),
+            retries: searched.rules.retries,
             verdicts,
         })
     }
@@ -274,6 +292,7 @@ impl Conclude<'_, '_> {
             Some(1) => words.push_str(", 1 passage per process"),
             Some(passages) => words.push_str(&format!(", {passages} passages per process")),
         }
+        words.push_str(&attempts(self.search.rules.retries));
         words.push_str(&format!(", {} registers", self.options.registers));
         if self.search.rules.relabel {
             words.push_str(", tickets relabelled");
@@ -290,6 +309,9 @@ impl Conclude<'_, '_> {
             });
             if self.options.passages.is_some() {
                 words.push_str("; with passages bounded, this only says that nobody gets stuck");
+            }
+            if self.search.rules.retries.is_some() {
+                words.push_str(", and of runs in which somebody would try more often it says nothing");
             }
         }
         words.push_str(self.caveat(property));

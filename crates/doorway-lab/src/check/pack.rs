@@ -40,6 +40,8 @@ pub(crate) struct Widths {
     pub(crate) locals: Vec<u32>,
     /// Bits for the passages that a process has left; 0 if they are not counted.
     pub(crate) passages: u32,
+    /// Bits for the further attempts that a process has begun in its passage; 0 if they are not counted.
+    pub(crate) retries: u32,
     /// Bits for what else is remembered of a process; 0 if nothing is.
     pub(crate) ghost: u32,
     /// Whether, for every register, it is remembered if one process has a valid copy.
@@ -77,6 +79,7 @@ pub(crate) struct Plan {
     pub(crate) registers: Vec<Field>,
     pub(crate) locals: Vec<Field>,
     pub(crate) passages: Vec<Field>,
+    pub(crate) retries: Vec<Field>,
     pub(crate) ghosts: Vec<Field>,
     pub(crate) copies: Vec<Field>,
     pub(crate) words: usize,
@@ -92,6 +95,7 @@ impl Plan {
         let registers: Vec<Field> = widths.registers.iter().map(|&bits| place(bits)).collect();
         let locals = widths.locals.iter().map(|&bits| place(bits)).collect();
         let passages = (0..n).map(|_| place(widths.passages)).collect();
+        let retries = (0..n).map(|_| place(widths.retries)).collect();
         let ghosts = (0..n).map(|_| place(widths.ghost)).collect();
         let copies = registers.iter().map(|_| room.place(u32::from(widths.copies))).collect();
         let words = room.used.len();
@@ -99,7 +103,7 @@ impl Plan {
         for field in &registers {
             shared[field.word as usize] |= field.mask << field.shift;
         }
-        Self { registers, locals, passages, ghosts, copies, words, shared }
+        Self { registers, locals, passages, retries, ghosts, copies, words, shared }
     }
 
     pub(crate) fn empty<const W: usize>() -> Key<W> {
@@ -109,7 +113,8 @@ impl Plan {
     }
 
     fn fields(&self) -> impl Iterator<Item = Field> + '_ {
-        self.registers.iter().chain(&self.locals).chain(&self.passages).chain(&self.ghosts).chain(&self.copies).copied()
+        let counts = self.passages.iter().chain(&self.retries);
+        self.registers.iter().chain(&self.locals).chain(counts).chain(&self.ghosts).chain(&self.copies).copied()
     }
 
     /// All numbers of a state, in the order of the plan.
@@ -178,6 +183,7 @@ mod tests {
             registers: vec![1, 3, 17, 1],
             locals: vec![locals, locals + 1, 9],
             passages: 2,
+            retries: 1,
             ghost: 3,
             copies: false,
         }
@@ -207,7 +213,9 @@ mod tests {
             (1, &[7, 8][..]),
             "there was no room for one more each"
         );
-        let roomy = Widths { registers: vec![1, 3], locals: vec![4, 4], passages: 0, ghost: 0, copies: false }.roomy();
+        let roomy =
+            Widths { registers: vec![1, 3], locals: vec![4, 4], passages: 0, retries: 0, ghost: 0, copies: false }
+                .roomy();
         assert_eq!(Plan::new(&roomy).words, 1);
         assert!(roomy.locals.iter().all(|&bits| bits > 15), "{roomy:?}");
         assert_eq!(roomy.registers[0], 1, "a bit is a bit");
@@ -215,7 +223,7 @@ mod tests {
 
     #[test]
     fn numbers_of_zero_bits_take_no_room() {
-        let widths = Widths { registers: vec![63], locals: vec![0], passages: 0, ghost: 0, copies: false };
+        let widths = Widths { registers: vec![63], locals: vec![0], passages: 0, retries: 0, ghost: 0, copies: false };
         let plan = Plan::new(&widths);
         assert_eq!(plan.words, 1);
         let mut key: Key<1> = Plan::empty();
@@ -228,7 +236,8 @@ mod tests {
     /// and order. A table is at least a third full, so a state takes three slots and an entry in its level at most.
     #[test]
     fn a_state_of_k_bakery_size_takes_less_than_100_bytes() {
-        let widths = Widths { registers: vec![5; 21], locals: vec![14; 3], passages: 2, ghost: 3, copies: false };
+        let widths =
+            Widths { registers: vec![5; 21], locals: vec![14; 3], passages: 2, retries: 0, ghost: 3, copies: false };
         assert!(Plan::new(&widths).words * size_of::<u64>() * (3 + 1) <= 100, "{}", Plan::new(&widths).words);
     }
 

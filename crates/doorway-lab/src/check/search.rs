@@ -58,7 +58,7 @@ struct Saved {
 
 enum Attempt<T> {
     Done(T),
-    Narrow(Saved),
+    Narrow(Box<Saved>),
 }
 
 impl Search<'_, '_> {
@@ -77,7 +77,7 @@ impl Search<'_, '_> {
             }
             match attempt!(1, 2, 3, 4, 8, 16, 64) {
                 Attempt::Done(out) => return out,
-                Attempt::Narrow(so_far) => saved = Some(so_far),
+                Attempt::Narrow(so_far) => saved = Some(*so_far),
             }
         }
     }
@@ -89,6 +89,7 @@ impl Search<'_, '_> {
             registers: space.registers.iter().map(|values| bits_for(values.len().max(2))).collect(),
             locals: (0..space.subject.size().n).map(|p| bits_for(space.count(p).max(8))).collect(),
             passages: if self.rules.bounded { bits_for(self.passages as usize + 1) } else { 0 },
+            retries: self.rules.retries.map_or(0, |most| bits_for(most as usize + 1)),
             ghost: self.rules.ghost.bits(space.subject.size().n),
             copies: matches!(self.rules.charge, Some(Charge::Caches(_))),
         }
@@ -124,7 +125,7 @@ impl Search<'_, '_> {
         if let End::Narrow = end {
             let words = |level: &Level<W>| level.iter().flatten().flatten().copied().collect();
             let levels = store.levels.iter().map(words).collect();
-            return Attempt::Narrow(Saved { plan: plan.clone(), levels, stride: W, transitions });
+            return Attempt::Narrow(Box::new(Saved { plan: plan.clone(), levels, stride: W, transitions }));
         }
         let searched = Searched { space: self.space, plan, rules: self.rules, store, end, transitions };
         Attempt::Done(then.then(&searched))

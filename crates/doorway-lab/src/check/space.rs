@@ -113,6 +113,8 @@ pub(crate) struct Known {
 pub(crate) struct Outcome {
     pub(crate) next: u32,
     pub(crate) value: u32,
+    /// The process begins another attempt.
+    pub(crate) retries: bool,
 }
 
 #[derive(Default)]
@@ -223,7 +225,7 @@ impl<'s> Space<'s> {
         }
         let step = self.known(p, local).moves[index as usize];
         let outcome = if step.effect == Effect::Begin {
-            Outcome { next: self.intern_writing(p, local, index), value }
+            Outcome { next: self.intern_writing(p, local, index), value, retries: false }
         } else {
             let state = match &self.known(p, local).identity {
                 Identity::At(state) => state.clone(),
@@ -241,7 +243,7 @@ impl<'s> Space<'s> {
                 (Some(new), Some(r)) => self.registers[r as usize].intern(new)?,
                 _ => value,
             };
-            Outcome { next: self.intern(p, stepped.local)?, value }
+            Outcome { next: self.intern(p, stepped.local)?, value, retries: stepped.retries }
         };
         self.processes[p].outcomes.insert((local, index, value), outcome);
         Ok(outcome)

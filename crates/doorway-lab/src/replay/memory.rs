@@ -2,10 +2,9 @@
 
 use std::{ops::ControlFlow, panic::Location};
 
-use doorway_core::{CompareAndSwap, FetchAndAdd, Local, Memory, Register, Registers, Transactions, Value};
+use doorway_core::{CompareAndSwap, FetchAndAdd, Local, Memory, Register, Registers, Swap, Transactions, Value};
 
-use super::{Entry, Input, Kind, Replay, Stop};
-use crate::{fault::Fault, item::Item};
+use super::{Kind, Odds, Replay, Stop};
 
 impl Memory for Replay<'_> {
     type Halt = Stop;
@@ -23,18 +22,11 @@ impl Memory for Replay<'_> {
     }
 
     fn choose(&mut self, outcomes: u32) -> Result<u32, Stop> {
-        if let Some(answer) = self.recall()? {
-            return Ok(answer);
-        }
-        match self.input.take() {
-            Some(Input::Outcome(outcome)) => {
-                self.accesses += 1;
-                self.log.push(Entry::Answer(Item::new(outcome)));
-                Ok(outcome)
-            }
-            Some(Input::Value(_)) => self.fail(Fault::Impure),
-            None => self.halt(Kind::Choose(outcomes), usize::MAX),
-        }
+        self.outcome(Odds::Even(outcomes))
+    }
+
+    fn toss(&mut self, most: u32) -> Result<u32, Stop> {
+        self.outcome(Odds::Halving(most))
     }
 
     fn relax(&mut self, _: u32) -> Result<(), Stop> {
@@ -62,6 +54,16 @@ impl Memory for Replay<'_> {
     }
 
     #[track_caller]
+    fn fold_until<I, T, F>(&mut self, items: I, init: T, body: F) -> Result<T, Stop>
+    where
+        I: IntoIterator<Item = usize>,
+        T: Local,
+        F: Fn(&mut Self, T, usize) -> Result<ControlFlow<T, T>, Stop>,
+    {
+        self.rounds(Location::caller(), items, init, body)
+    }
+
+    #[track_caller]
     fn find<I, F>(&mut self, items: I, body: F) -> Result<Option<usize>, Stop>
     where
         I: IntoIterator<Item = usize>,
@@ -79,32 +81,17 @@ impl Memory for Replay<'_> {
         R: Local,
         F: Fn(&mut Self, S) -> Result<ControlFlow<R, S>, Stop>,
     {
-        let place = self.enter(Location::caller());
-        if let Some(result) = self.finished(place)? {
-            return Ok(result);
-        }
-        let start = self.log.len();
-        let outer = self.round;
-        let (_, mut state) = self.resume(place, init)?;
-        // The round is not counted, or the states would never end; and the first one is marked like the others, or
-        // it would count as a state of its own.
-        self.forget(start, Entry::Mark(place, 0, Item::new(state.clone())));
-        loop {
-            self.round = Some(self.log.len());
-            let before = self.accesses;
-            match body(self, state)? {
-                ControlFlow::Break(result) => {
-                    self.round = outer;
-                    self.leave(place, start, &result);
-                    return Ok(result);
-                }
-                ControlFlow::Continue(next) => state = next,
-            }
-            if self.accesses == before {
-                return self.fail(Fault::IdleIteration(place.at));
-            }
-            self.forget(start, Entry::Mark(place, 0, Item::new(state.clone())));
-        }
+        self.go_round(Location::caller(), false, init, body)
+    }
+
+    #[track_caller]
+    fn attempts<S, R, F>(&mut self, init: S, body: F) -> Result<R, Stop>
+    where
+        S: Local,
+        R: Local,
+        F: Fn(&mut Self, S) -> Result<ControlFlow<R, S>, Stop>,
+    {
+        self.go_round(Location::caller(), true, init, body)
     }
 
     #[track_caller]
@@ -174,6 +161,12 @@ impl Registers for Replay<'_> {
 impl CompareAndSwap for Replay<'_> {
     fn compare_and_swap<T: Value>(&mut self, register: Register<T>, old: T, new: T) -> Result<T, Stop> {
         self.access(Kind::Update, register, |held| ((held == old && new != held).then_some(new), held))
+    }
+}
+
+impl Swap for Replay<'_> {
+    fn swap<T: Value>(&mut self, register: Register<T>, new: T) -> Result<T, Stop> {
+        self.access(Kind::Update, register, |held| ((new != held).then_some(new), held))
     }
 }
 

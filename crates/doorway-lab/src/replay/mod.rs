@@ -14,7 +14,7 @@ use doorway_core::{Local, Register, Relabel, Value, layout::Erased};
 
 mod memory;
 
-use crate::{fault::Fault, item::Item};
+use crate::{fault::Fault, item::Item, random::Random};
 
 /// Which loop or scope an entry belongs to: where it was called, and inside how many others.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -53,8 +53,35 @@ pub enum Kind {
     Write,
     /// Reads and writes it in one step.
     Update,
-    /// Touches none: a choice among this many outcomes.
-    Choose(u32),
+    /// Touches none: a choice.
+    Choose(Odds),
+}
+
+/// What may come of a choice, and how likely it is where it is made at random.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Odds {
+    /// One of `0..outcomes`, each as likely.
+    Even(u32),
+    /// One of `0..=most`, each half as likely as the one before, but for the last, which is as likely.
+    Halving(u32),
+}
+
+impl Odds {
+    /// How many outcomes there are.
+    pub fn outcomes(self) -> u32 {
+        match self {
+            Self::Even(outcomes) => outcomes,
+            Self::Halving(most) => most + 1,
+        }
+    }
+
+    /// One of them at random.
+    pub fn draw(self, random: &mut Random) -> u32 {
+        match self {
+            Self::Even(outcomes) => random.below(u64::from(outcomes)) as u32,
+            Self::Halving(most) => random.below(1 << most.min(63)).trailing_ones().min(most),
+        }
+    }
 }
 
 /// An access that a process is about to make.
@@ -97,6 +124,8 @@ pub struct Replay<'a> {
     accesses: usize,
     /// Where the innermost round of a wait began in the log.
     round: Option<usize>,
+    /// Whether the access that took the input was the last of an attempt, and another one begins.
+    pub(crate) retries: bool,
     /// How many loops and scopes are open.
     depth: u32,
     line: u32,
@@ -116,6 +145,7 @@ impl<'a> Replay<'a> {
             fault: None,
             accesses: 0,
             round: None,
+            retries: false,
             depth: 0,
             line: 0,
             cut,
@@ -267,5 +297,58 @@ impl<'a> Replay<'a> {
         }
         self.leave(place, start, &carried);
         Ok(carried)
+    }
+
+    /// A choice.
+    fn outcome(&mut self, odds: Odds) -> Result<u32, Stop> {
+        if let Some(answer) = self.recall()? {
+            return Ok(answer);
+        }
+        match self.input.take() {
+            Some(Input::Outcome(outcome)) => {
+                self.accesses += 1;
+                self.log.push(Entry::Answer(Item::new(outcome)));
+                Ok(outcome)
+            }
+            Some(Input::Value(_)) => self.fail(Fault::Impure),
+            None => self.halt(Kind::Choose(odds), usize::MAX),
+        }
+    }
+
+    /// The loop behind `repeat` and `attempts`.
+    fn go_round<S, R, F>(&mut self, at: &'static Location<'static>, attempts: bool, init: S, body: F) -> Result<R, Stop>
+    where
+        S: Local,
+        R: Local,
+        F: Fn(&mut Self, S) -> Result<ControlFlow<R, S>, Stop>,
+    {
+        let place = self.enter(at);
+        if let Some(result) = self.finished(place)? {
+            return Ok(result);
+        }
+        let start = self.log.len();
+        let outer = self.round;
+        let (_, mut state) = self.resume(place, init)?;
+        // The round is not counted, or the states would never end; and the first one is marked like the others, or
+        // it would count as a state of its own.
+        self.forget(start, Entry::Mark(place, 0, Item::new(state.clone())));
+        loop {
+            self.round = Some(self.log.len());
+            let before = self.accesses;
+            match body(self, state)? {
+                ControlFlow::Break(result) => {
+                    self.round = outer;
+                    self.leave(place, start, &result);
+                    return Ok(result);
+                }
+                ControlFlow::Continue(next) => state = next,
+            }
+            if self.accesses == before {
+                return self.fail(Fault::IdleIteration(place.at));
+            }
+            // Rounds that are replayed come before the input is taken.
+            self.retries |= attempts && self.input.is_none();
+            self.forget(start, Entry::Mark(place, 0, Item::new(state.clone())));
+        }
     }
 }

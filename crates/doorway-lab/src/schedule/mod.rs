@@ -59,6 +59,7 @@ pub(crate) fn requested(
     let Some((session, line)) = asks else { return Ok(None) };
     let asks_for_it = |(_, step): &(usize, &Move)| match step.choice {
         Choice::Request(request) => subject.session(request) == Session(session) && session != 0,
+        Choice::Outcome(outcome) => outcome == session,
         _ => false,
     };
     let step = machine.moves(process).iter().enumerate().find(asks_for_it);

@@ -31,7 +31,7 @@ pub enum ScheduleError {
     /// A script that cannot be read as one.
     #[error(
         "line {line} of the script: {text:?} is not `ID`, `ID*COUNT`, `ID past LINE`, `ID until REGION`, \
-         `ID until REGION within COUNT`, `ID asks SESSION`, `ID reads VALUE` or `again`"
+         `ID until REGION within COUNT`, `ID asks SESSION`, `ID chooses OUTCOME`, `ID reads VALUE` or `again`"
     )]
     Syntax {
         /// Which line, from 1.
@@ -130,7 +130,7 @@ struct Turns {
 #[derive(Debug, Clone, Copy)]
 enum Goal {
     Steps(u64),
-    /// One step, the first of a passage, that asks for this session.
+    /// One step, the first of a passage, that asks for this session; or a choice that falls on this.
     Asks(u32),
     /// One step, a read that overlaps a write and returns this word.
     Reads(u64),
@@ -148,7 +148,7 @@ impl Script {
     ///
     /// # Errors
     /// At the first line that is none of `ID`, `ID*COUNT`, `ID past LINE`, `ID until REGION`, `ID until REGION within COUNT`,
-    /// `ID asks SESSION`, `ID reads VALUE`, `again`.
+    /// `ID asks SESSION`, `ID chooses OUTCOME`, `ID reads VALUE`, `again`.
     pub fn parse(text: &str, n: usize) -> Result<Self, ScheduleError> {
         let mut turns = Vec::new();
         let mut again = None;
@@ -215,7 +215,7 @@ fn parse_line(line: &str) -> Option<Turns> {
             Some((process, count)) => (process, Goal::Steps(count.parse().ok()?)),
             None => (one, Goal::Steps(1)),
         },
-        [process, "asks", session] => (process, Goal::Asks(session.parse().ok()?)),
+        [process, "asks" | "chooses", session] => (process, Goal::Asks(session.parse().ok()?)),
         [process, "reads", "∞"] => (process, Goal::Reads(u64::MAX)),
         [process, "reads", word] => (process, Goal::Reads(word.parse().ok()?)),
         [process, "past", line] => (process, Goal::Past(line.parse().ok()?)),

@@ -152,6 +152,9 @@ where
     fn claims(&self) -> Claims {
         A::CLAIMS
     }
+    fn attempts(&self) -> Option<u32> {
+        A::ATTEMPTS
+    }
     fn size(&self) -> Size {
         self.size
     }
@@ -184,7 +187,7 @@ where
         let go = Move { choice: Choice::Go, access };
         let abandons = self.abandons && access.waits && local.section == Section::Waiting;
         let mut moves: Vec<Move> = match access.kind {
-            Kind::Choose(outcomes) => (0..outcomes).map(|o| Move { choice: Choice::Outcome(o), access }).collect(),
+            Kind::Choose(odds) => (0..odds.outcomes()).map(|o| Move { choice: Choice::Outcome(o), access }).collect(),
             _ if abandons => vec![go],
             _ => return Ok(Moves::One([go])),
         };
@@ -212,7 +215,7 @@ where
         if m.input.is_some() {
             return Err(Fault::IdleSection("passage"));
         }
-        Ok(Stepped { effect: m.effect.take(), local, pending: m.pending })
+        Ok(Stepped { effect: m.effect.take(), local, pending: m.pending, retries: m.retries })
     }
 }
 

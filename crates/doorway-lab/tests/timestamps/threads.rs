@@ -119,6 +119,10 @@ impl Memory for View<'_> {
         unreachable!("nothing is left to chance")
     }
 
+    fn toss(&mut self, _: u32) -> Result<u32, Infallible> {
+        unreachable!("nothing is left to chance")
+    }
+
     fn relax(&mut self, _: u32) -> Result<(), Infallible> {
         unreachable!("nobody waits")
     }

@@ -153,6 +153,9 @@ impl<const W: usize> Expander<'_, '_, W> {
         if exceeds {
             events |= event::EXCEEDS;
         }
+        if self.rules.retries.is_some() && outcome.retries {
+            events |= event::RETRIES;
+        }
         if self.rules.ghost != Ghost::Nothing && to.region == Region::Remainder {
             events |= event::LEAVES;
         }

@@ -31,6 +31,8 @@ pub(crate) struct Rules {
     pub(crate) k: usize,
     /// Whether passages are counted.
     pub(crate) bounded: bool,
+    /// How many attempts of a passage are followed, if they are counted: who begins one more takes no further step.
+    pub(crate) retries: Option<u32>,
     pub(crate) kind: RegisterKind,
     pub(crate) relabel: bool,
     /// Gaps between tickets from here on are not told apart.
@@ -69,6 +71,8 @@ pub(crate) mod event {
     pub(crate) const LOOKS: u16 = 1 << 5;
     /// The register that an invariant is about changes.
     pub(crate) const CHANGES: u16 = 1 << 6;
+    /// The process begins another attempt; noticed if attempts are counted.
+    pub(crate) const RETRIES: u16 = 1 << 7;
     // In the high byte, those that take a look at the others.
     /// Two processes are in the critical section.
     pub(crate) const MEETS: u16 = 1 << 8;
@@ -206,6 +210,9 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
             if self.rules.bounded && from.region == Region::Remainder && self.plan.passages[p].get(key) == 0 {
                 continue;
             }
+            if self.rules.retries.is_some_and(|most| self.plan.retries[p].get(key) >= most) {
+                continue;
+            }
             for index in from.first..from.first + u32::from(from.count) {
                 let step = self.hot[p].moves[index as usize];
                 if self.rules.kind != RegisterKind::Atomic && self.overlaps(key, p, step)? {
@@ -260,7 +267,13 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
 
     /// Counts passages, remembers what is to be remembered, notices violations.
     fn finish(&mut self, mut step: Step<W>, sink: &mut impl Sink<W>) {
-        let notable = event::BEGINS | event::ENTERS | event::ABANDONS | event::LEAVES | event::LOOKS | event::CHANGES;
+        let notable = event::BEGINS
+            | event::ENTERS
+            | event::ABANDONS
+            | event::LEAVES
+            | event::LOOKS
+            | event::CHANGES
+            | event::RETRIES;
         if step.events & notable != 0 {
             self.note(&mut step);
         }
@@ -272,6 +285,14 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
         if step.events & event::BEGINS != 0 && self.rules.bounded {
             let left = self.plan.passages[p].get(&step.key);
             self.plan.passages[p].set(&mut step.key, left - 1);
+        }
+        if step.events & event::RETRIES != 0 {
+            let retries = self.plan.retries[p];
+            let begun = retries.get(&step.key);
+            retries.set(&mut step.key, begun + 1);
+        }
+        if step.events & event::ENTERS != 0 && self.rules.retries.is_some() {
+            self.plan.retries[p].set(&mut step.key, 0);
         }
         if step.events & event::ENTERS != 0 {
             let session = self.session(&step.key, p);
