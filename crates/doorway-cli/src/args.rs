@@ -52,9 +52,13 @@ Properties:
   declared   invariant:NAME, as in lab list
 
 A script is as for lab simulate (see its help), and may also say
+  ID chooses COIN  one step, a choice that falls on this outcome (randomized)
   ID reads VALUE   one step, a read that overlaps a write and returns VALUE, or ∞ (--registers safe)
   again            the lines from here on are repeated for ever; who does not move there and is not in
                    its remainder has crashed, of whom there may be as many as --crashes says
+
+With --retries R, who begins another attempt after R of them takes no further step: what would come of
+it is not known, and said to be so.
 
 With --equivalent-to, both algorithms are run side by side: after every schedule, is everybody in the
 same region (remainder, trying, critical, exit) in both? Nothing else is decided then.
@@ -157,8 +161,7 @@ pub(crate) struct Check {
     /// Passages per process, or `unbounded`; default: unbounded where that can be explored, else 2
     #[arg(long, value_name = "P")]
     pub(crate) passages: Option<String>,
-    /// Attempts per passage that are followed (randomized; default: 1), or `unbounded`; who begins one more
-    /// takes no further step, and what would come of it is not known
+    /// Attempts per passage that are followed, or `unbounded` (randomized); default: 1
     #[arg(long, value_name = "R")]
     pub(crate) retries: Option<String>,
     /// Kind of registers: atomic, regular or safe

@@ -208,8 +208,8 @@ fn as_json(subject: &dyn Subject, options: &Options, report: &Report) -> String 
         let values = formulas.iter().map(|formula| json!({ "formula": formula.name, "value": (formula.of)(size) }));
         object["bounds"]["paper"] = values.collect();
     }
-    if let Some(retries) = report.retries {
-        object["retries"] = json!(retries);
+    if subject.attempts().is_some() {
+        object["retries"] = json!(report.retries);
     }
     if let Some(timestamps) = subject.variant() {
         object["timestamps"] = json!(timestamps);
@@ -235,7 +235,7 @@ fn as_text(entrant: &Entrant, subject: &dyn Subject, options: &Options, report: 
     };
     let instance = format!(
         "{size}, {passages}{}, {} registers{}",
-        attempts(report.retries),
+        attempts(subject, report.retries),
         options.registers,
         if report.relabelled { ", tickets relabelled" } else { "" },
     );

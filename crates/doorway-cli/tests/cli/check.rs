@@ -233,3 +233,27 @@ fn traces_keep_their_timestamps() {
     assert_eq!(trace["timestamps"], "bounded");
     assert!(prints(0, &["lab", "replay", file]).contains("M[0]"));
 }
+
+/// Paper 004's lock: complete up to a number of attempts that is printed, or for any number; and line 32 as printed.
+#[test]
+fn attempts_are_followed_as_far_as_is_said() {
+    let of = |retries, code, more: &[&str]| {
+        let args = ["lab", "check", "randomized", "--passages", "1", "--retries", retries, "--json"];
+        json(code, &[&args, more].concat())
+    };
+    for (retries, expected) in [("1", value!(1)), ("2", value!(2)), ("unbounded", value!(null))] {
+        let report = of(retries, 0, &[]);
+        assert_eq!((&report["retries"], &report["complete"]), (&expected, &value!(true)));
+        for name in ["mutual-exclusion", "deadlock-freedom"] {
+            let verdict = verdict(&report, name);
+            assert_eq!(verdict["holds"], true);
+            assert!(verdict["scope"].as_str().is_some_and(|scope| scope.contains(" attempt")), "{verdict}");
+        }
+    }
+    // Everybody tries for ever, and nobody waits: what happens after two attempts is not known, so this is no deadlock.
+    let printed = ["--mutant", "as-printed", "--property", "deadlock-freedom"];
+    let scope = of("2", 0, &printed)["properties"][0]["scope"].to_string();
+    assert!(scope.contains("of runs in which somebody would try more often it says nothing"), "{scope}");
+    assert_eq!(of("unbounded", 1, &printed)["properties"][0]["holds"], false);
+    assert_eq!(fields(&json(0, &["lab", "check", "mcs", "--json"])).iter().find(|field| **field == "retries"), None);
+}

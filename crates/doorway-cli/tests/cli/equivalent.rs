@@ -13,7 +13,8 @@ fn verdict<'a>(report: &'a Value, other: &str) -> &'a Value {
 
 #[test]
 fn an_algorithm_is_equivalent_to_itself() {
-    for name in ALGORITHMS {
+    // Whose coins a schedule would have to name is not compared.
+    for name in ALGORITHMS.into_iter().filter(|name| *name != "randomized") {
         let report = json(0, &["lab", "check", name, "--equivalent-to", name, "--json"]);
         has_fields(
             &report,

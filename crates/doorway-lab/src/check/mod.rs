@@ -119,7 +119,7 @@ pub struct Report {
     /// The bits that tell the values apart which the registers took, one register after the other, unless tickets were
     /// relabelled.
     pub bits: Option<u64>,
-    /// The attempts per passage that were followed, if there are attempts.
+    /// The attempts per passage that were followed; `None` for any number, or if there are no attempts.
     pub retries: Option<u32>,
     /// What was decided.
     pub verdicts: Vec<Verdict>,
@@ -176,10 +176,11 @@ fn has_tickets(subject: &dyn Subject) -> bool {
     found
 }
 
-/// As in a list: how many attempts are followed.
-pub fn attempts(most: Option<u32>) -> String {
+/// As in a list: how many attempts are followed, if the algorithm makes any.
+pub fn attempts(subject: &dyn Subject, most: Option<u32>) -> String {
     match most {
-        None => String::new(),
+        _ if subject.attempts().is_none() => String::new(),
+        None => ", any number of attempts".into(),
         Some(1) => ", at most 1 attempt per passage".into(),
         Some(most) => format!(", at most {most} attempts per passage"),
     }
@@ -292,7 +293,7 @@ impl Conclude<'_, '_> {
             Some(1) => words.push_str(", 1 passage per process"),
             Some(passages) => words.push_str(&format!(", {passages} passages per process")),
         }
-        words.push_str(&attempts(self.search.rules.retries));
+        words.push_str(&attempts(self.subject, self.search.rules.retries));
         words.push_str(&format!(", {} registers", self.options.registers));
         if self.search.rules.relabel {
             words.push_str(", tickets relabelled");

@@ -182,7 +182,7 @@ mod tests {
         Widths {
             registers: vec![1, 3, 17, 1],
             locals: vec![locals, locals + 1, 9],
-            passages: 2,
+            passages: 1,
             retries: 1,
             ghost: 3,
             copies: false,
