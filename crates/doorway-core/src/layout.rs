@@ -15,7 +15,7 @@
 //! Values of more than 64 bits live in a second arena just like it, of double words, half as many to a line.
 
 use alloc::{boxed::Box, string::String, vec, vec::Vec};
-use core::fmt;
+use core::{fmt, ops::Range};
 
 mod cell;
 #[cfg(test)]
@@ -256,6 +256,13 @@ impl Layout {
     /// The register of this name, with its place in that order.
     pub fn named(&self, name: &str) -> Option<(usize, Cell<'_>)> {
         self.cells().enumerate().find(|(_, cell)| cell.name() == name)
+    }
+
+    /// The places in that order of the registers that were asked for under this name: all elements of an array or a table.
+    /// Takes no time to speak of, however many there are.
+    pub fn block(&self, name: &str) -> Option<Range<usize>> {
+        let block = self.blocks.iter().find(|block| block.name == name)?;
+        Some(block.first..block.first + block.registers())
     }
 
     /// How many words an arena for this layout needs.

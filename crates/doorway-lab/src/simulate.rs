@@ -1,10 +1,13 @@
 //! The simulator: long runs under a scheduler, with the references of every passage counted. A run follows from its
 //! seed alone.
 
+mod lemmas;
+
 use std::{collections::BTreeSet, sync::Arc};
 
 use doorway_core::RegisterKind;
 
+pub use self::lemmas::Lemmas;
 use crate::{
     cost::Meter,
     fault::Fault,
@@ -48,6 +51,8 @@ pub struct Outcome {
     pub cut_off: bool,
     /// How often each process executed each line.
     pub lines: Lines,
+    /// What the proof of paper 004 counts, for its lock.
+    pub lemmas: Option<Lemmas>,
 }
 
 /// How often each process executed each line of the paper.
@@ -131,6 +136,7 @@ pub fn simulate_on(
         stuck: false,
         cut_off: false,
         lines: Lines::new(size.n),
+        lemmas: Lemmas::of(subject),
     };
     loop {
         let last = (outcome.steps > 0).then(|| machine.last());
@@ -157,6 +163,9 @@ pub fn simulate_on(
             outcome.meter.observe(event);
             outcome.lines.count(p, event.line, 1 + std::mem::take(&mut looks[p]));
             regions[p] = event.to;
+            if let Some(lemmas) = &mut outcome.lemmas {
+                lemmas.observe(event, &machine);
+            }
             let value = match event.register {
                 Some(register) if monitor.watches(register) => Some(machine.value(register)),
                 _ => bound.and_then(|bound| machine.exceeds(event, bound)),

@@ -14,9 +14,9 @@ use doorway_lab::{
 
 /// Everything that a run can be told by.
 fn said(outcome: &Outcome) -> String {
-    let Outcome { steps, violations, violated, crashed, stuck, cut_off, lines, meter } = outcome;
+    let Outcome { steps, violations, violated, crashed, stuck, cut_off, lines, meter, lemmas } = outcome;
     let costs = (meter.cc, meter.dsm, &meter.by_process);
-    format!("{steps} {violations} {violated:?} {crashed:?} {stuck} {cut_off} {lines:?} {costs:?}")
+    format!("{steps} {violations} {violated:?} {crashed:?} {stuck} {cut_off} {lines:?} {costs:?} {lemmas:?}")
 }
 
 fn same_runs(what: &str, subject: &dyn Subject, names: &[&str], how: &Simulation) {

@@ -6,7 +6,7 @@ use doorway_lab::{
     Subject,
     cost::Cost,
     schedule::{SECTION_4, ScheduleError},
-    simulate::{Outcome, SimulateError, Simulation, scheduler, simulate},
+    simulate::{Lemmas, Outcome, SimulateError, Simulation, scheduler, simulate},
 };
 use serde_json::json;
 
@@ -84,7 +84,29 @@ fn as_json(subject: &dyn Subject, args: &Simulate, outcome: &Outcome) -> String 
     if let Some(blocked) = blocked(subject, args, outcome) {
         object["blocked"] = json!(blocked);
     }
+    if let Some(lemmas) = &outcome.lemmas {
+        object["lemmas"] = json!({
+            "writes": lemmas.writes,
+            "good_writes": lemmas.good_writes,
+            "share_of_good_writes": lemmas.share_of_good_writes(),
+            "lemma_5": Lemmas::LEMMA_5,
+            "passages_per_good_write": lemmas.passages_per_good_write(),
+            "lemma_6": Lemmas::LEMMA_6,
+        });
+    }
     format!("{object:#}\n")
+}
+
+/// What the proof of paper 004 counts, beside its constants.
+fn lemmas_as_text(lemmas: &Lemmas) -> String {
+    let measured = |ratio: Option<f64>| ratio.map_or("none".into(), |ratio| format!("{ratio:.3}"));
+    let share = format!("good writes, of {} to R", grouped(lemmas.writes));
+    let passages = format!("passages per good write, of {}", grouped(lemmas.good_writes));
+    columns(&[
+        ["The proof counts", "measured", "the paper, in expectation"].map(String::from).to_vec(),
+        vec![share, measured(lemmas.share_of_good_writes()), "at least 1/2 = 0.500 (Lemma 5)".into()],
+        vec![passages, measured(lemmas.passages_per_good_write()), "at least 1/36 = 0.028 (Lemma 6)".into()],
+    ])
 }
 
 fn as_text(subject: &dyn Subject, args: &Simulate, outcome: &Outcome) -> String {
@@ -108,6 +130,10 @@ fn as_text(subject: &dyn Subject, args: &Simulate, outcome: &Outcome) -> String 
         row("CC", &outcome.meter.cc, claims.rmr.cc),
         row("DSM", &outcome.meter.dsm, claims.rmr.dsm),
     ]));
+    if let Some(lemmas) = &outcome.lemmas {
+        text.push('\n');
+        text.push_str(&lemmas_as_text(lemmas));
+    }
     if let Some(blocked) = blocked(subject, args, outcome) {
         text.push_str(&format!("\nProcess {} was blocked {blocked} times in one passage.\n", size.n - 1));
     }
