@@ -367,7 +367,7 @@ const TWO_AT_A_LEAF: &str = "tournament-of-four";
 impl<M: Registers, E: Elect<M>> Exclusion<M> for Randomized<E> {
     type Request = ();
     type Pass = Pass;
-    /// The number of its last attempt: A[p].seq.
+    /// The number of its last attempt: `A[p].seq`.
     type Keep = Ticket;
 
     fn keep(&self, _: usize) -> Ticket {

@@ -100,7 +100,7 @@ pub enum Status {
     Joins(Name),
 }
 
-/// What a process says of itself: A[p].
+/// What a process says of itself: `A[p]`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Announcement {
     /// seq
@@ -167,7 +167,7 @@ pub enum Stat {
 
 plain_local!(Stat);
 
-/// A place in a backpack: B[w][p].
+/// A place in a backpack: `B[w][p]`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Place {
     /// seq
