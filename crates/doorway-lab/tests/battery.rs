@@ -52,8 +52,8 @@ fn settings(entrant: &Entrant) -> Vec<Setting> {
         return vec![Setting::group(1, 1), two(entrant), three];
     }
     if entrant.attempts.is_some() {
-        // Either any number of attempts, or a second passage: both at once are a hundred million states.
-        return vec![Setting::slots(2, 1).passages(1).retries(ANY_NUMBER), two(entrant)];
+        // One passage of any number of attempts: with a second one there are a hundred million states.
+        return vec![two(entrant)];
     }
     let most = if entrant.name == "burns-lamport" { 4 } else { 3 };
     (least..=most).map(|n| Setting::slots(n, 1)).collect()
@@ -62,7 +62,11 @@ fn settings(entrant: &Entrant) -> Vec<Setting> {
 /// Two processes: without end where a test can afford that.
 fn two(entrant: &Entrant) -> Setting {
     let two = if entrant.claims.problem == Problem::Group { Setting::group(2, 2) } else { Setting::slots(2, 1) };
-    if entrant.variant == Some("bounded") || entrant.attempts.is_some() { two.passages(2) } else { two }
+    match entrant.variant {
+        _ if entrant.attempts.is_some() => two.passages(1).retries(ANY_NUMBER),
+        Some("bounded") => two.passages(2),
+        _ => two,
+    }
 }
 
 /// All claims in a setting, with as many crashes as are tolerated.

@@ -80,7 +80,8 @@ fn a_count_is_no_queue() {
 
 #[test]
 fn everything_is_equivalent_to_itself() {
-    for entrant in Entrant::all() {
+    // Whose coins a schedule would have to name is not compared.
+    for entrant in Entrant::all().iter().filter(|entrant| entrant.attempts.is_none()) {
         for (n, passages) in [(2, Some(1)), (2, Some(2)), (3, Some(1))] {
             let subject = named(entrant.name, n);
             let comparison = compare(&*subject, &*subject, passages);
