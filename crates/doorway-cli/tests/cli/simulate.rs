@@ -44,6 +44,28 @@ fn a_run_follows_from_its_seed() {
     }
 }
 
+/// Paper 004's proof beside a run: for its lock, and for no other.
+#[test]
+fn the_lemmas_stand_beside_their_constants() {
+    let args = ["lab", "simulate", "randomized", "-n", "4", "--passages", "500", "--scheduler", "locality-aware"];
+    let outcome = json(0, &[&args[..], &["--json"]].concat());
+    let lemmas = &outcome["lemmas"];
+    let number = |name: &str| lemmas[name].as_f64().expect(name);
+    assert_eq!((number("lemma_5"), number("lemma_6")), (0.5, 1.0 / 36.0));
+    assert_eq!(number("share_of_good_writes"), number("good_writes") / number("writes"));
+    assert_eq!(number("passages_per_good_write"), 2000.0 / number("good_writes"), "everybody has passed");
+    let text = prints(0, &args);
+    let share = format!("{:.3}", number("share_of_good_writes"));
+    for part in [&share, "at least 1/2 = 0.500 (Lemma 5)", "at least 1/36 = 0.028 (Lemma 6)"] {
+        assert!(text.contains(part), "{text}");
+    }
+    // Where there is nothing to divide by, there is no number.
+    let none = json(0, &["lab", "simulate", "randomized", "-n", "2", "--mutant", "without-line-5", "--json"]);
+    assert_eq!((&none["lemmas"]["writes"], none["lemmas"]["share_of_good_writes"].is_null()), (&0.into(), true));
+    let other = json(0, &["lab", "simulate", "mcs", "-n", "4", "--json"]);
+    assert!(other.get("lemmas").is_none(), "{other}");
+}
+
 #[test]
 fn every_adversary_has_a_name() {
     let help = prints(0, &["lab", "simulate", "--help"]);

@@ -130,3 +130,17 @@ fn a_large_table_is_one_entry() {
         assert_eq!(cell.init.word(), side as u128);
     }
 }
+
+#[test]
+fn registers_that_were_asked_for_together_are_found_together() {
+    let (_, layout) = build(3, |layout| {
+        layout.array("A", 3, Homes::Column, 0_u64);
+        layout.grid("B", 2, 3, Homes::Nobody, 0_u64);
+        layout.register("S", Home::Nobody, 0_u64);
+    });
+    let names = |block: &str| layout.block(block).map(|block| block.map(|r| layout.cell(r).name()).collect::<Vec<_>>());
+    assert_eq!(names("A").expect("A"), ["A[0]", "A[1]", "A[2]"]);
+    assert_eq!(names("B").expect("B").len(), 6);
+    assert_eq!(names("S").expect("S"), ["S"]);
+    assert_eq!(names("A[0]"), None);
+}
