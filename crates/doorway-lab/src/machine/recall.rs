@@ -67,7 +67,7 @@ impl Machine<'_> {
         last.session = if process.now.session == Session::NONE { session } else { process.now.session };
         last.idle = waits && effect == NONE && !moves;
         last.changed = false;
-        last.register = None;
+        (last.register, last.slot, last.remote) = (None, 0, false);
         if slot != NONE {
             let touched = self.memory.at(slot as usize);
             last.register = Some(touched.number as usize);
