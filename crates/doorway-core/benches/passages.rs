@@ -165,7 +165,7 @@ fn main() {
         let briefly = || Plan { rounds: 1, warm_up: 0, turn: Duration::ZERO };
         (briefly(), briefly())
     };
-    println!("{:>8}  {:<28} {:<18} {:>12} {:>10}", "threads", "algorithm", "size", "ns/passage", "to bakery");
+    println!("{:>8}  {:<32} {:<18} {:>12} {:>10}", "threads", "algorithm", "size", "ns/passage", "to bakery");
     for n in [2, 8, 32] {
         let all: Vec<Contender> = for_each_algorithm!(all_contenders).iter().flat_map(|of| of(n)).collect();
         let bakery = all.iter().position(|c| c.name == Bakery::NAME).expect("the Bakery is in the registry");
@@ -173,7 +173,7 @@ fn main() {
             let times = measure(&all, processes, plan);
             for (contender, mine) in all.iter().zip(&times) {
                 let Contender { name, size, run } = contender;
-                print!("{:>8}  {name:<28} {:<18} ", processes.len(), size.to_string());
+                print!("{:>8}  {name:<32} {:<18} ", processes.len(), size.to_string());
                 match run {
                     Ok(_) => {
                         let ratio = median(mine.iter().zip(&times[bakery]).map(|(mine, its)| mine / its).collect());

@@ -53,7 +53,7 @@ impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, size, passages, most, time, complaint } = self;
         let size = size.to_string();
-        write!(f, "{name:<28} {size:<18} {passages:>12} {most:>5} {:>8.1}", time.as_secs_f64())?;
+        write!(f, "{name:<32} {size:<18} {passages:>12} {most:>5} {:>8.1}", time.as_secs_f64())?;
         complaint.as_ref().map_or(Ok(()), |complaint| write!(f, "  FAILED: {complaint}"))
     }
 }
@@ -195,11 +195,11 @@ where
                 // Without what it is about, which stands before it.
                 let why = unfit.to_string();
                 let why = why.split_once(": ").map_or(why.as_str(), |(_, why)| why);
-                println!("{:<28} {:<18} {:>12}  {why}", name::<A>(), size.to_string(), "–");
+                println!("{:<32} {:<18} {:>12}  {why}", name::<A>(), size.to_string(), "–");
             }
         }
     }
-    println!("{:<28} {:<18} {total:>12}", "", "total");
+    println!("{:<32} {:<18} {total:>12}", "", "total");
     well
 }
 
@@ -213,7 +213,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS; // there are no tests inside to list
     }
     let seconds: Option<u64> = std::env::args().nth(1).and_then(|arg| arg.parse().ok());
-    println!("{:<28} {:<18} {:>12} {:>5} {:>8}", "algorithm", "size", "passages", "most", "seconds");
+    println!("{:<32} {:<18} {:>12} {:>5} {:>8}", "algorithm", "size", "passages", "most", "seconds");
     let mut well = true;
     for stress in for_each_algorithm!(stresses) {
         well &= stress(seconds.map(Duration::from_secs));
