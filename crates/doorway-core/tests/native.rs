@@ -12,11 +12,11 @@ use std::{
 
 use common::{Room, requests, sizes};
 use doorway_core::{
-    Algorithm, Exclusion, Home, Layout, Request, Session, Size, for_each_algorithm,
+    Algorithm, Exclusion, Home, Layout, Problem, Request, Session, Size, for_each_algorithm,
     k_exclusion::TimestampBakery,
     layout::{Cell, LINE},
     mutex::Bakery,
-    native::{Backoff, Instance, Native, initialise},
+    native::{Backoff, Instance, Native, Relax, initialise},
     timestamp::Bounded,
 };
 
@@ -85,6 +85,57 @@ fn eight_processes_contend() {
 fn thirty_two_processes_contend() {
     for contend in for_each_algorithm!(contenders) {
         contend(32, 300);
+    }
+}
+
+/// Who looks in vain stops waiting.
+struct AtOnce;
+
+impl Relax for AtOnce {
+    type Halt = ();
+    fn relax(&mut self, _: u32) -> Result<(), ()> {
+        Err(())
+    }
+}
+
+/// Two of a session are inside together, without either having looked in vain; one of another session waits for both.
+fn share<A>()
+where
+    A: for<'a> Exclusion<Native<'a, AtOnce>>,
+{
+    if A::CLAIMS.problem == Problem::Group {
+        let size = Size::group(3, 2);
+        share_in(&Instance::<A>::new(size).expect("it fits"), size);
+    }
+}
+
+fn share_in<'a, A>(lock: &'a Instance<A>, size: Size)
+where
+    A: Exclusion<Native<'a, AtOnce>>,
+{
+    let (algorithm, mut m, all) = (lock.algorithm(), lock.view(AtOnce, 0), A::Request::all(size));
+    let mut place = |p: usize, request: usize| {
+        algorithm.doorway(&mut m, p, all[request].clone(), algorithm.keep(p)).expect("a doorway does not wait")
+    };
+    let places = [place(0, 0), place(1, 0), place(2, 1)];
+    let [first, second, other] = [0, 1, 2].map(|p| algorithm.waiting(&mut m, p, places[p].clone()));
+    assert!(other.is_err(), "{}: two sessions are inside", A::NAME);
+    for (p, inside) in [first, second].into_iter().enumerate() {
+        let inside = inside.unwrap_or_else(|()| panic!("{}: {p} is kept out by its own session", A::NAME));
+        assert!(algorithm.waiting(&mut m, 2, places[2].clone()).is_err(), "{}: {p} is still inside", A::NAME);
+        algorithm.exit(&mut m, p, inside).expect("an exit does not wait");
+    }
+    assert!(algorithm.waiting(&mut m, 2, places[2].clone()).is_ok(), "{}: nobody else is there", A::NAME);
+}
+
+macro_rules! shares {
+    ($($algorithm:ty),* $(,)?) => { [$(share::<$algorithm> as fn()),*] };
+}
+
+#[test]
+fn sessions_are_shared() {
+    for share in for_each_algorithm!(shares) {
+        share();
     }
 }
 
