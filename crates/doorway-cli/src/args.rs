@@ -161,7 +161,10 @@ pub(crate) struct Check {
     /// Passages per process, or `unbounded`; default: unbounded where that can be explored, else 2
     #[arg(long, value_name = "P")]
     pub(crate) passages: Option<String>,
-    /// Attempts per passage that are followed, or `unbounded` (randomized); default: 1
+    /// Let this process make any number of passages, whatever --passages says of the others
+    #[arg(long, value_name = "ID")]
+    pub(crate) endless: Option<usize>,
+    /// Attempts per passage that are followed, or `unbounded` (randomized…); default: 1, unbounded without numbers
     #[arg(long, value_name = "R")]
     pub(crate) retries: Option<String>,
     /// Kind of registers: atomic, regular or safe
@@ -174,10 +177,10 @@ pub(crate) struct Check {
     #[arg(long, value_name = "NAME")]
     pub(crate) property: Vec<String>,
     /// Decide instead whether the algorithm is equivalent to this one
-    #[arg(long, value_name = "ALG", conflicts_with_all = ["property", "trace", "crashes", "abandon", "retries"])]
+    #[arg(long, value_name = "ALG", conflicts_with_all = ["property", "trace", "crashes", "abandon", "retries", "endless"])]
     pub(crate) equivalent_to: Option<String>,
     /// Follow this schedule instead of all: does it violate the --property?
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["equivalent_to", "passages", "abandon", "retries"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["equivalent_to", "passages", "abandon", "retries", "endless"])]
     pub(crate) script: Option<PathBuf>,
     /// Stop after this many states
     #[arg(long, value_name = "M", default_value_t = 50_000_000)]

@@ -197,6 +197,8 @@ pub struct Setting {
     pub registers: RegisterKind,
     /// How many passages each process makes; `None` for no bound.
     pub passages: Option<u32>,
+    /// A process that makes any number of passages all the same.
+    pub endless: Option<usize>,
     /// How many attempts of a passage are followed; `None` for as many as the algorithm says.
     pub retries: Option<u32>,
 }
@@ -214,13 +216,20 @@ impl Setting {
 
     /// This size, atomic registers, any number of passages.
     pub const fn sized(size: Size) -> Self {
-        Self { size, registers: RegisterKind::Atomic, passages: None, retries: None }
+        Self { size, registers: RegisterKind::Atomic, passages: None, endless: None, retries: None }
     }
 
     /// The same with this many passages.
     #[must_use]
     pub const fn passages(mut self, passages: u32) -> Self {
         self.passages = Some(passages);
+        self
+    }
+
+    /// The same, but that process `p` makes any number of passages.
+    #[must_use]
+    pub const fn endless(mut self, p: usize) -> Self {
+        self.endless = Some(p);
         self
     }
 

@@ -19,6 +19,8 @@ macro_rules! for_each_algorithm {
             $crate::mutex::YangAnderson,
             $crate::mutex::Mcs,
             $crate::mutex::Randomized,
+            $crate::mutex::RandomizedBounded,
+            $crate::mutex::RandomizedStarvationFree,
             $crate::k_exclusion::Queue,
             $crate::k_exclusion::NumberedTicket,
             $crate::k_exclusion::UnboundedColoredTicket,

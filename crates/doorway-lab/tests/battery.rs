@@ -7,6 +7,7 @@ use doorway_lab::{Entrant, Options, Progress, Report, check, trace::Trace};
 fn options(properties: &[Property], registers: RegisterKind) -> Options {
     Options {
         passages: None,
+        endless: None,
         retries: None,
         registers,
         crashes: 0,
@@ -19,7 +20,8 @@ fn options(properties: &[Property], registers: RegisterKind) -> Options {
 
 /// The properties in a setting.
 fn within(setting: Setting, properties: &[Property]) -> Options {
-    Options { passages: setting.passages, retries: setting.retries, ..options(properties, setting.registers) }
+    let Setting { passages, endless, retries, registers, .. } = setting;
+    Options { passages, endless, retries, ..options(properties, registers) }
 }
 
 fn run(entrant: &Entrant, size: Size, mutant: Option<&'static str>, options: &Options) -> Report {

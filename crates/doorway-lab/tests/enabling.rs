@@ -13,6 +13,7 @@ use Property::{FifoEnabling, KDeadlockAvoidance, KExclusion, StarvationFreedom};
 fn decide(subject: &dyn Subject, property: Property, passages: Option<u32>) -> Verdict {
     let options = Options {
         passages,
+        endless: None,
         retries: None,
         registers: RegisterKind::Atomic,
         crashes: 0,

@@ -15,6 +15,7 @@ fn safety(subject: &dyn Subject, registers: RegisterKind) -> Result<Report, Faul
 fn explore(subject: &dyn Subject, registers: RegisterKind, property: Property) -> Result<Report, Fault> {
     let options = Options {
         passages: Some(2),
+        endless: None,
         retries: None,
         registers,
         crashes: 0,

@@ -21,6 +21,7 @@ fn subject(name: &str, size: Size, mutant: Option<&'static str>) -> Box<dyn Subj
 fn options(setting: Setting, properties: &[Property]) -> Options {
     Options {
         passages: setting.passages,
+        endless: None,
         retries: None,
         registers: setting.registers,
         crashes: 0,

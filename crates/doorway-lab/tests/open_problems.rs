@@ -110,6 +110,7 @@ fn of(name: &str, mutant: Option<&'static str>, n: usize) -> Box<dyn Subject> {
 fn decide(subject: &dyn Subject, property: Property, passages: Option<u32>) -> Verdict {
     let options = Options {
         passages,
+        endless: None,
         retries: None,
         registers: doorway_core::RegisterKind::Atomic,
         crashes: 0,

@@ -24,6 +24,7 @@ fn explore(subject: &dyn Subject, properties: &[Property], crashes: usize) -> Re
 fn explore_passages(subject: &dyn Subject, properties: &[Property], crashes: usize, passages: Option<u32>) -> Report {
     let options = Options {
         passages,
+        endless: None,
         retries: None,
         registers: RegisterKind::Atomic,
         crashes,

@@ -78,6 +78,14 @@ fn options(args: &Check, entrant: &Entrant, subject: &dyn Subject) -> Result<Opt
     };
     let retries = retries(args, entrant)?;
     let n = processes(subject)?;
+    if let Some(p) = args.endless {
+        if passages.is_none() {
+            return Err(Failure::Usage("--endless: passages are not bounded anyway; say --passages P, too".into()));
+        }
+        if p >= n {
+            return Err(Failure::Usage(format!("--endless {p} with -n {n}: processes are 0 to {}", n - 1)));
+        }
+    }
     if args.crashes >= n {
         return Err(Failure::Usage(format!("--crashes {} with -n {n}: somebody has to be left", args.crashes)));
     }
@@ -87,6 +95,7 @@ fn options(args: &Check, entrant: &Entrant, subject: &dyn Subject) -> Result<Opt
     }
     Ok(Options {
         passages,
+        endless: args.endless,
         retries,
         registers,
         crashes: args.crashes,
@@ -220,11 +229,7 @@ fn as_json(subject: &dyn Subject, options: &Options, report: &Report) -> String 
 fn as_text(entrant: &Entrant, subject: &dyn Subject, options: &Options, report: &Report) -> String {
     let size = subject.size();
     let mutant = subject.mutant().map_or(String::new(), |name| format!(", mutant {name}"));
-    let passages = match options.passages {
-        None => "any number of passages".into(),
-        Some(1) => "1 passage per process".into(),
-        Some(passages) => format!("{passages} passages per process"),
-    };
+    let passages = options.passages_in_words();
     let seconds = report.search.as_secs_f64();
     // What is over in no time has no speed to speak of.
     let speed = if seconds < 0.1 {

@@ -5,6 +5,7 @@ mod black_white_bakery;
 mod burns_lamport;
 mod mcs;
 pub mod randomized;
+pub mod randomized_bounded;
 mod tournament;
 mod yang_anderson;
 
@@ -13,6 +14,7 @@ pub use black_white_bakery::{BlackWhiteBakery, Color, ColoredTicket};
 pub use burns_lamport::BurnsLamport;
 pub use mcs::Mcs;
 pub use randomized::Randomized;
+pub use randomized_bounded::{RandomizedBounded, RandomizedStarvationFree};
 pub use yang_anderson::YangAnderson;
 
 use alloc::format;

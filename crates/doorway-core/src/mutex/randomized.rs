@@ -33,7 +33,7 @@ use crate::{
 
 /// The randomized lock of Giakkoupis and Woelfel, with leaders elected by `E`.
 #[derive(Debug)]
-pub struct Randomized<E = ByCompareAndSwap> {
+pub struct Randomized<E = ByCompareAndSwap<Name>> {
     n: usize,
     /// A: what each process says of itself
     said: Array<Announcement>,
@@ -106,7 +106,7 @@ impl Local for Pass {
     }
 }
 
-impl<E: Election> Algorithm for Randomized<E> {
+impl<E: Election<Name>> Algorithm for Randomized<E> {
     const NAME: &'static str = "randomized";
 
     const CLAIMS: Claims = Claims {
@@ -165,7 +165,7 @@ impl<E> Randomized<E> {
     #[inline(always)]
     fn attempt<M: Registers>(&self, m: &mut M, p: usize, before: Ticket) -> Result<ControlFlow<Pass, Ticket>, M::Halt>
     where
-        E: Elect<M>,
+        E: Elect<M, Name>,
     {
         let seq = before.succ();
         let me = Name::new(p, seq);
@@ -289,7 +289,7 @@ impl<E> Randomized<E> {
     #[inline(always)]
     fn join<M: Registers>(&self, m: &mut M, s: &Side<E>, me: Name, leader: Name) -> Result<Option<u32>, M::Halt>
     where
-        E: Elect<M>,
+        E: Elect<M, Name>,
     {
         let (p, seq) = (me.process as usize, me.seq);
         let leader = m.scope(|m| {
@@ -364,7 +364,7 @@ impl<E> Randomized<E> {
 /// The mutant in which L is a tournament of four.
 const TWO_AT_A_LEAF: &str = "tournament-of-four";
 
-impl<M: Registers, E: Elect<M>> Exclusion<M> for Randomized<E> {
+impl<M: Registers, E: Elect<M, Name>> Exclusion<M> for Randomized<E> {
     type Request = ();
     type Pass = Pass;
     /// The number of its last attempt: `A[p].seq`.

@@ -125,6 +125,7 @@ pub fn most(subject: &dyn Subject, limits: &Limits, progress: &Progress) -> Resu
     let rules = Rules {
         k: size.k,
         bounded: limits.passages.is_some(),
+        endless: None,
         retries: None,
         kind: RegisterKind::Atomic,
         relabel,

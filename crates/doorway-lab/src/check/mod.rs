@@ -63,6 +63,8 @@ use crate::{fault::Fault, subject::Subject, trace::Trace};
 pub struct Options {
     /// Passages per process; `None` for no bound.
     pub passages: Option<u32>,
+    /// A process that makes any number of passages, whatever the others do.
+    pub endless: Option<usize>,
     /// Attempts per passage that are followed, or [`ANY_NUMBER`] of them; `None` for as many as the algorithm says. Who
     /// begins one more takes no further step: what would come of it is not known.
     pub retries: Option<u32>,
@@ -78,6 +80,16 @@ pub struct Options {
     pub workers: usize,
     /// Whether tickets are relabelled; `None` where that is needed: in runs without end and on safe registers.
     pub relabel: Option<bool>,
+}
+
+impl Options {
+    /// How many passages are made, as in a sentence.
+    pub fn passages_in_words(&self) -> String {
+        let Some(passages) = self.passages else { return "any number of passages".into() };
+        let plural = if passages == 1 { "" } else { "s" };
+        let but = self.endless.map_or(String::new(), |p| format!(", but any number of process {p}"));
+        format!("{passages} passage{plural} per process{but}")
+    }
 }
 
 /// What was found out about one property.
@@ -133,11 +145,12 @@ pub fn check(subject: &dyn Subject, options: &Options, progress: &Progress) -> R
     let size = subject.size();
     let retries = subject.attempts().map(|most| options.retries.unwrap_or(most));
     // With any number of attempts tickets have to be relabelled, or there would be no end of them.
-    let endless = options.passages.is_none() || retries == Some(ANY_NUMBER);
+    let endless = options.passages.is_none() || options.endless.is_some() || retries == Some(ANY_NUMBER);
     let relabel = options.relabel.unwrap_or(endless || options.registers == RegisterKind::Safe) && has_tickets(subject);
     let rules = Rules {
         k: size.k,
         bounded: options.passages.is_some(),
+        endless: options.endless,
         retries: retries.filter(|&most| most != ANY_NUMBER),
         kind: options.registers,
         relabel,
@@ -288,11 +301,7 @@ impl Conclude<'_, '_> {
     fn reach(&self) -> String {
         let size = self.subject.size();
         let mut words = size.to_string();
-        match self.options.passages {
-            None => words.push_str(", any number of passages"),
-            Some(1) => words.push_str(", 1 passage per process"),
-            Some(passages) => words.push_str(&format!(", {passages} passages per process")),
-        }
+        words.push_str(&format!(", {}", self.options.passages_in_words()));
         words.push_str(&attempts(self.subject, self.search.rules.retries));
         words.push_str(&format!(", {} registers", self.options.registers));
         if self.search.rules.relabel {
@@ -308,8 +317,10 @@ impl Conclude<'_, '_> {
                 0 => ", no crashes".into(),
                 crashes => format!(", up to {crashes} crashed"),
             });
-            if self.options.passages.is_some() {
-                words.push_str("; with passages bounded, this only says that nobody gets stuck");
+            match (self.options.passages, self.options.endless) {
+                (None, _) => {}
+                (Some(_), None) => words.push_str("; with passages bounded, this only says that nobody gets stuck"),
+                (Some(_), Some(p)) => words.push_str(&format!("; nobody gets stuck, whatever process {p} does")),
             }
             if self.search.rules.retries.is_some() {
                 words.push_str(", and of runs in which somebody would try more often it says nothing");

@@ -55,7 +55,7 @@ impl Lemmas {
 
     /// Nothing yet, if this is the lock that the lemmas are about.
     pub(crate) fn of(subject: &dyn Subject) -> Option<Self> {
-        if !subject.claims().paper.starts_with("004 ") {
+        if !subject.claims().paper.contains("004 ") {
             return None;
         }
         let registers = |name: &str| subject.layout().block(name);

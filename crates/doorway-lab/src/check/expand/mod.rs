@@ -31,6 +31,8 @@ pub(crate) struct Rules {
     pub(crate) k: usize,
     /// Whether passages are counted.
     pub(crate) bounded: bool,
+    /// A process whose passages are not.
+    pub(crate) endless: Option<usize>,
     /// How many attempts of a passage are followed, if they are counted: who begins one more takes no further step.
     pub(crate) retries: Option<u32>,
     pub(crate) kind: RegisterKind,
@@ -43,6 +45,13 @@ pub(crate) struct Rules {
     pub(crate) bound: Option<u64>,
     /// Whose remote references are noticed, in which model.
     pub(crate) charge: Option<Charge>,
+}
+
+impl Rules {
+    /// Whether the passages of `p` are counted.
+    pub(crate) fn counts(&self, p: usize) -> bool {
+        self.bounded && self.endless != Some(p)
+    }
 }
 
 /// In which model remote references are noticed. The rules are those of [`Meter`](crate::cost::Meter).
@@ -179,8 +188,8 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
     /// The state in which everything starts; `passages` is how many each process may make.
     pub(crate) fn initial(&self, passages: u32) -> Key<W> {
         let mut key = Plan::empty();
-        for field in &self.plan.passages {
-            if self.rules.bounded {
+        for (p, field) in self.plan.passages.iter().enumerate() {
+            if self.rules.counts(p) {
                 field.set(&mut key, passages);
             }
         }
@@ -207,7 +216,7 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
         for p in 0..self.plan.locals.len() {
             let local = self.plan.locals[p].get(key);
             let from = self.local(p, local);
-            if self.rules.bounded && from.region == Region::Remainder && self.plan.passages[p].get(key) == 0 {
+            if from.region == Region::Remainder && self.rules.counts(p) && self.plan.passages[p].get(key) == 0 {
                 continue;
             }
             if self.rules.retries.is_some_and(|most| self.plan.retries[p].get(key) >= most) {
@@ -282,7 +291,7 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
 
     fn note(&mut self, step: &mut Step<W>) {
         let (p, n) = (step.p, self.plan.locals.len());
-        if step.events & event::BEGINS != 0 && self.rules.bounded {
+        if step.events & event::BEGINS != 0 && self.rules.counts(p) {
             let left = self.plan.passages[p].get(&step.key);
             self.plan.passages[p].set(&mut step.key, left - 1);
         }

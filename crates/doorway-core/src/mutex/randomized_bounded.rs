@@ -1,0 +1,502 @@
+//! The lock of Giakkoupis and Woelfel (paper 004, Figure 1; see [`randomized`](super::randomized)) without sequence numbers: registers
+//! of O(log n) bits, as the paper says is possible. And the same with freedom from starvation.
+//!
+//! Promises what [`Randomized`](super::Randomized) promises; [`RandomizedStarvationFree`] freedom from starvation, too. Both by a
+//! construction of our own: the paper alludes to "known techniques" for the one and "standard techniques" for the other.
+//! The argument, and what each of the numbers was for, is in docs/algorithms/randomized-bounded.md. In short:
+//!
+//! - A says on which side a process is, so a name in R needs no number: whoever is on the leader's side will see it.
+//! - Who joins w looks whether w still leads *after* it has seen the backpack open (line 25): so it is seen, whichever
+//!   of the times of w that is.
+//! - Who has said that it joins w takes that back in A first, and then flips a bit in its place of w's backpack: so a
+//!   leader that waits for it (line 16) always sees a change.
+//! - Promotions and the hand-over of L are told by flags that are taken back by who is told, in its own memory.
+
+mod mutants;
+mod turns;
+mod values;
+
+use alloc::{format, vec::Vec};
+use core::ops::ControlFlow::{self, Break, Continue};
+
+use self::turns::Turns;
+pub use self::values::{Help, Place, Said, Stat, Turn};
+use super::{
+    randomized::{ByCompareAndSwap, Elect, Election},
+    tournament::{Names, Player, Tournament},
+};
+use crate::{
+    ANY_NUMBER, Algorithm, Array, Claims, Exclusion, Grid, Home, Homes, Layout, Primitive, Problem, Property, Register,
+    RegisterKind, Registers, Rmr, Size, Unfit, others, plain_local,
+};
+
+/// The randomized lock without sequence numbers; with turns if it is to be `FAIR`. Leaders are elected by `E`.
+#[derive(Debug)]
+pub struct RandomizedBounded<const FAIR: bool = false, E = ByCompareAndSwap<u32>> {
+    n: usize,
+    /// A: what each process says of itself
+    said: Array<Said>,
+    sides: [Side<E>; 2],
+    /// L
+    lock: Tournament<false>,
+    /// A leader is through with L, `[v][p]` for the one that comes after v, with whom it lives
+    gone: Grid<bool>,
+    /// A leader has promoted a process, with whom this lives
+    promoted: Array<bool>,
+    /// ℓ, the length of R
+    length: usize,
+    turns: Option<Turns>,
+}
+
+/// The same with freedom from starvation.
+pub type RandomizedStarvationFree = RandomizedBounded<true>;
+
+/// What there is on each side.
+#[derive(Debug)]
+struct Side<E> {
+    /// B, `[p][w]` for the paper's B[w][p]: p's place in the backpack of w, with whom it lives
+    backpack: Grid<Place>,
+    /// R
+    found: Array<u32>,
+    /// S
+    leader: E,
+    /// Bit
+    bit: Register<bool>,
+    /// For each parity, the leader that is not yet through with L
+    holder: Array<Option<u32>>,
+    /// For each parity, who comes after that leader
+    heir: Array<Option<u32>>,
+}
+
+impl<E> Side<E> {
+    /// B[w][p]
+    #[inline(always)]
+    fn place(&self, w: u32, p: usize) -> Register<Place> {
+        self.backpack.at(p, w as usize)
+    }
+}
+
+/// What a process knows of its passage.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Pass {
+    /// It has just come.
+    Comes,
+    /// It leads a side.
+    Leads {
+        /// α
+        side: u8,
+        /// bit
+        bit: bool,
+    },
+    /// It has been promoted by a leader.
+    Promoted {
+        /// α
+        side: u8,
+        /// w
+        by: u32,
+        /// What it has written to its place in the backpack of w.
+        place: Place,
+    },
+}
+
+/// What a process has come to in its attempts.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Fortune {
+    /// This is the first.
+    Fresh,
+    /// There was one in vain.
+    Unlucky,
+    /// It stays on this side, since its turn has come.
+    Stays(u8),
+}
+
+plain_local!(Pass, Fortune);
+
+impl<const FAIR: bool, E: Election<u32>> Algorithm for RandomizedBounded<FAIR, E> {
+    const NAME: &'static str = if FAIR { "randomized-starvation-free" } else { "randomized-bounded" };
+
+    const CLAIMS: Claims = Claims {
+        problem: Problem::Mutex,
+        paper: "after 004 Giakkoupis, Woelfel 2014, Fig. 1",
+        figure: "docs/algorithms/randomized-bounded.md",
+        primitives: &[Primitive::ReadWrite, Primitive::CompareAndSwap],
+        properties: if FAIR {
+            &[Property::MutualExclusion, Property::DeadlockFreedom, Property::StarvationFreedom]
+        } else {
+            &[Property::MutualExclusion, Property::DeadlockFreedom]
+        },
+        refuted: &[],
+        registers: RegisterKind::Atomic,
+        crashes: |_| 0,
+        bound: None,
+        gap: |_| 1,
+        values: &[],
+        invariants: &[],
+        abandons: false,
+        rmr: Rmr { cc: "Ω(n)", dsm: "O(1) expected, amortised" },
+        min_n: 2,
+        mutants: if FAIR { mutants::OF_TURNS } else { mutants::MUTANTS },
+    };
+
+    /// They are no new states: nothing counts them.
+    const ATTEMPTS: Option<u32> = Some(ANY_NUMBER);
+
+    fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
+        super::fits(Self::NAME, size)?;
+        if size.n < 2 {
+            return Err(Unfit(format!("{} is for 2 processes or more: try -n 2", Self::NAME)));
+        }
+        let n = size.n;
+        let length = n.ilog2() as usize + 1;
+        let place = Place { stat: Stat::Done, bit: false };
+        let side = |layout: &mut Layout, s: usize| Side {
+            backpack: layout.grid(&format!("B{s}ᵀ"), n, n, Homes::Column, place),
+            found: layout.array(&format!("R{s}"), length, Homes::Nobody, 0),
+            leader: E::new(layout, &format!("S{s}")),
+            bit: layout.register(&format!("Bit{s}"), Home::Nobody, false),
+            holder: layout.array(&format!("Holder{s}"), 2, Homes::Nobody, None),
+            heir: layout.array(&format!("Heir{s}"), 2, Homes::Nobody, None),
+        };
+        Ok(Self {
+            n,
+            said: layout.array("A", n, Homes::Nobody, Said::Done),
+            sides: [side(layout, 0), side(layout, 1)],
+            lock: Tournament::new(layout, &Names { player: "L.C", last: "L.T", spin: "L.P" }, 2, n),
+            gone: layout.grid("Gone", n, n, Homes::Column, false),
+            promoted: layout.array("Promoted", n, Homes::Column, false),
+            length,
+            turns: FAIR.then(|| Turns::new(layout, n)),
+        })
+    }
+}
+
+impl<const FAIR: bool, E> RandomizedBounded<FAIR, E> {
+    /// One round of the while-loop: how the process gets in, or what it has come to.
+    #[inline(always)]
+    fn attempt<M>(&self, m: &mut M, p: usize, fortune: Fortune) -> Result<ControlFlow<Pass, Fortune>, M::Halt>
+    where
+        M: Registers,
+        E: Elect<M, u32>,
+    {
+        m.line(1);
+        m.write(self.promoted.at(p), false)?;
+        let (side, fortune) = m.scope(|m| self.side(m, p, fortune))?;
+        m.line(2);
+        m.write(self.said.at(p), Said::Wants(side))?;
+        let s = &self.sides[usize::from(side)];
+        m.line(4);
+        let chosen = m.toss(self.length as u32 - 1)? as usize;
+        m.line(5);
+        m.write(s.found.at(chosen), p as u32)?;
+        m.line(6);
+        let leader = s.leader.elect(m, p as u32)?;
+        let pass = match leader {
+            None => None,
+            Some(leader) => {
+                let pass = m.scope(|m| self.join(m, p, side, leader))?;
+                let Some(pass) = pass else { return Ok(Continue(self.in_vain(m, p, fortune)?)) };
+                Some(pass)
+            }
+        };
+        if let (Some(turns), Fortune::Unlucky | Fortune::Stays(_)) = (&self.turns, fortune) {
+            turns.thanks(m, p)?;
+        }
+        let pass = match pass {
+            Some(pass) => pass,
+            None => Pass::Leads { side, bit: self.lead(m, p, side, chosen)? },
+        };
+        Ok(Break(pass))
+    }
+
+    /// Line 3: the side of this attempt. It is the coin's choice, but for a process that stays.
+    #[inline(always)]
+    fn side<M: Registers>(&self, m: &mut M, p: usize, fortune: Fortune) -> Result<(u8, Fortune), M::Halt> {
+        m.line(3);
+        let (side, fortune) = match fortune {
+            Fortune::Stays(side) => (side, fortune),
+            _ => {
+                let side = m.choose(2)? as u8;
+                match &self.turns {
+                    Some(turns) if fortune == Fortune::Unlucky && turns.stays(m, p, side)? => {
+                        (side, Fortune::Stays(side))
+                    }
+                    _ => (side, fortune),
+                }
+            }
+        };
+        if let (Some(turns), Fortune::Stays(_)) = (&self.turns, fortune) {
+            turns.listen(m, p)?;
+        }
+        Ok((side, fortune))
+    }
+
+    /// After an attempt in vain.
+    #[inline(always)]
+    fn in_vain<M: Registers>(&self, m: &mut M, p: usize, fortune: Fortune) -> Result<Fortune, M::Halt> {
+        let Some(turns) = &self.turns else { return Ok(fortune) };
+        m.line(29);
+        match fortune {
+            Fortune::Fresh => turns.ask(m, p)?,
+            Fortune::Unlucky => {}
+            Fortune::Stays(_) => {
+                turns.rest(m, p)?;
+                return Ok(fortune);
+            }
+        }
+        Ok(Fortune::Unlucky)
+    }
+
+    /// Lines 8 to 19. Returns the parity under which the leader holds L.
+    #[inline(always)]
+    fn lead<M: Registers>(&self, m: &mut M, p: usize, side: u8, chosen: usize) -> Result<bool, M::Halt> {
+        let s = &self.sides[usize::from(side)];
+        m.line(8);
+        let bit = m.read(s.bit)?;
+        m.line(9);
+        self.take(m, s, p, side, bit)?;
+        let found = m.scope(|m| self.collect(m, p, side, chosen))?;
+        if !m.drops(16) {
+            m.line(16);
+            m.each(0..found.len(), |m, i| {
+                let (r, before) = found[i];
+                m.wait(s.place(p as u32, r as usize), |now| now.stat != Stat::Done || now != before)
+            })?;
+        }
+        if let Some(turns) = &self.turns {
+            m.line(16);
+            if let Some(guest) = turns.guest(m, side)? {
+                m.wait(s.place(p as u32, guest as usize), |now| now.stat != Stat::Done)?;
+            }
+        }
+        if !m.drops(17) {
+            self.promote(m, s, p)?;
+        }
+        if let Some(turns) = &self.turns {
+            m.line(18);
+            turns.advance(m)?;
+        }
+        if !m.drops(18) {
+            m.line(18);
+            m.write(self.said.at(p), Said::Done)?;
+        }
+        if !m.drops(19) {
+            self.promote(m, s, p)?;
+        }
+        Ok(bit)
+    }
+
+    /// Lines 11 to 14: who is sure to join this leader, with its place in the backpack as it was before that was sure.
+    #[inline(always)]
+    fn collect<M: Registers>(
+        &self,
+        m: &mut M,
+        p: usize,
+        side: u8,
+        chosen: usize,
+    ) -> Result<Vec<(u32, Place)>, M::Halt> {
+        let s = &self.sides[usize::from(side)];
+        m.fold_until(0..self.length, Vec::new(), |m, mut found, j| {
+            m.line(12);
+            let r = m.read(s.found.at(j))?;
+            if r == p as u32 {
+                // Its own name: the one that it has just written, or an old one.
+                return Ok(if j == chosen { Continue(found) } else { Break(found) });
+            }
+            if found.iter().any(|&(other, _)| other == r) {
+                return Ok(Break(found)); // an old name, or this one would not be the other's only
+            }
+            let before = m.read(s.place(p as u32, r as usize))?;
+            m.line(13);
+            let will_see_me = m.drops(13)
+                || m.test(self.said.at(r as usize), |said| {
+                    [Said::Wants(side), Said::Joins { side, w: p as u32 }].contains(&said)
+                })?;
+            if !will_see_me {
+                return Ok(Break(found));
+            }
+            found.push((r, before));
+            Ok(Continue(found))
+        })
+    }
+
+    /// Line 9: takes L. First comes the hand-over from the leader before on this side, who may not be through with L yet.
+    #[inline(always)]
+    fn take<M: Registers>(&self, m: &mut M, s: &Side<E>, p: usize, side: u8, bit: bool) -> Result<(), M::Halt> {
+        let (mine, before) = (usize::from(bit), usize::from(!bit));
+        m.write(s.holder.at(mine), Some(p as u32))?;
+        m.scope(|m| {
+            let Some(last) = m.read(s.holder.at(before))? else { return Ok(()) };
+            let gone = self.gone.at(last as usize, p);
+            if !m.mutant("keeps-the-flag-of-L") {
+                m.write(gone, false)?;
+            }
+            m.write(s.heir.at(before), Some(p as u32))?;
+            // Either the last leader is through with L, or it will find its heir.
+            if m.test(s.holder.at(before), |holder| holder.is_some())? {
+                m.wait(gone, |gone| gone)?;
+            }
+            m.write(s.heir.at(before), None)
+        })?;
+        self.lock.enter(m, Player { leaf: usize::from(side), p })
+    }
+
+    /// Line 33: releases L, and hands it over to the leader that comes after on this side, if there is one yet.
+    #[inline(always)]
+    fn release<M: Registers>(&self, m: &mut M, s: &Side<E>, p: usize, side: u8, bit: bool) -> Result<(), M::Halt> {
+        let mine = usize::from(bit);
+        self.lock.leave(m, Player { leaf: usize::from(side), p })?;
+        m.write(s.holder.at(mine), None)?;
+        match m.read(s.heir.at(mine))? {
+            Some(heir) => m.write(self.gone.at(p, heir as usize), true),
+            None => Ok(()),
+        }
+    }
+
+    /// Lines 22 to 29: tries to get in with a leader.
+    #[inline(always)]
+    fn join<M: Registers>(&self, m: &mut M, p: usize, side: u8, leader: u32) -> Result<Option<Pass>, M::Halt>
+    where
+        E: Elect<M, u32>,
+    {
+        let s = &self.sides[usize::from(side)];
+        let open = |m: &mut M, w: u32| m.test(self.said.at(w as usize), |said| said == Said::Wants(side));
+        if !m.drops(22) {
+            m.line(22);
+            m.write(self.said.at(p), Said::Joins { side, w: leader })?;
+        }
+        let w = m.scope(|m| {
+            if m.drops(23) {
+                return Ok(Some(leader));
+            }
+            m.line(23);
+            let now = s.leader.leader(m)?;
+            if now != Some(leader) {
+                let instead = now.map_or(Said::Done, |w| Said::Joins { side, w });
+                m.write(self.said.at(p), instead)?;
+                if !m.mutant("leaves-without-a-word") {
+                    self.flip(m, s, p, leader)?;
+                }
+            }
+            Ok(now)
+        })?;
+        let Some(w) = w else { return Ok(None) };
+        let mine = s.place(w, p);
+        m.line(24);
+        let place = m.scope(|m| self.next(m, mine))?;
+        let seen = m.scope(|m| {
+            if !m.mutant("looks-once") && !open(m, w)? {
+                return Ok(false);
+            }
+            m.write(mine, place.with(Stat::Trying))?;
+            m.line(25);
+            Ok(open(m, w)? && (m.mutant("trusts-the-backpack") || s.leader.leader(m)? == Some(w)))
+        })?;
+        if seen {
+            m.line(26);
+            m.write(mine, place.with(Stat::Waiting))?;
+            m.line(27);
+            m.wait(self.promoted.at(p), |promoted| promoted)?;
+            return Ok(Some(Pass::Promoted { side, by: w, place }));
+        }
+        m.line(29);
+        self.give_up(m, p, mine, place)?;
+        Ok(None)
+    }
+
+    /// Takes back that it joins a leader, and then changes its place in the backpack to this.
+    #[inline(always)]
+    fn give_up<M: Registers>(&self, m: &mut M, p: usize, mine: Register<Place>, place: Place) -> Result<(), M::Halt> {
+        if m.mutant("takes-it-back-late") {
+            m.write(mine, place)?;
+            return m.write(self.said.at(p), Said::Done);
+        }
+        if !m.mutant("never-takes-it-back") {
+            m.write(self.said.at(p), Said::Done)?;
+        }
+        m.write(mine, place)
+    }
+
+    /// Lets `w` see that `p` does not join it after all.
+    #[inline(always)]
+    fn flip<M: Registers>(&self, m: &mut M, s: &Side<E>, p: usize, w: u32) -> Result<(), M::Halt> {
+        m.scope(|m| {
+            let place = self.next(m, s.place(w, p))?;
+            m.write(s.place(w, p), place)
+        })
+    }
+
+    /// What a place will hold when the process to which it belongs has nothing to do with the backpack any more.
+    #[inline(always)]
+    fn next<M: Registers>(&self, m: &mut M, mine: Register<Place>) -> Result<Place, M::Halt> {
+        let place = m.read(mine)?;
+        Ok(if m.mutant("keeps-its-bit") { place.with(Stat::Done) } else { place.flipped() })
+    }
+
+    /// Lines 35 to 40.
+    #[inline(always)]
+    fn promote<M: Registers>(&self, m: &mut M, s: &Side<E>, p: usize) -> Result<(), M::Halt> {
+        m.each(others(p, self.n), |m, r| {
+            let theirs = s.place(p as u32, r);
+            if !m.drops(37) {
+                m.line(37);
+                m.wait(theirs, |place| place.stat != Stat::Trying)?;
+            }
+            m.line(38);
+            let place = m.read(theirs)?;
+            if place.stat == Stat::Waiting {
+                m.line(39);
+                m.write(self.promoted.at(r), true)?;
+                if !m.drops(40) {
+                    m.line(40);
+                    m.wait(theirs, |now| now != place)?;
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+impl<M: Registers, const FAIR: bool, E: Elect<M, u32>> Exclusion<M> for RandomizedBounded<FAIR, E> {
+    type Request = ();
+    type Pass = Pass;
+    type Keep = ();
+
+    fn keep(&self, _: usize) {}
+
+    /// No place in line is ever fixed: the doorway is empty.
+    #[inline]
+    fn doorway(&self, _: &mut M, _: usize, (): (), (): ()) -> Result<Pass, M::Halt> {
+        Ok(Pass::Comes)
+    }
+
+    #[inline]
+    fn waiting(&self, m: &mut M, p: usize, _: Pass) -> Result<Pass, M::Halt> {
+        m.attempts(Fortune::Fresh, |m, fortune| self.attempt(m, p, fortune))
+    }
+
+    #[inline]
+    fn exit(&self, m: &mut M, p: usize, pass: Pass) -> Result<(), M::Halt> {
+        match pass {
+            Pass::Comes => Ok(()), // never: it would not be inside
+            Pass::Leads { side, bit } => {
+                let s = &self.sides[usize::from(side)];
+                if !m.drops(31) {
+                    m.line(31);
+                    m.write(s.bit, !bit)?;
+                }
+                m.line(32);
+                s.leader.resign(m, p as u32)?;
+                if let Some(turns) = &self.turns {
+                    turns.tell(m, side)?;
+                }
+                m.line(33);
+                self.release(m, s, p, side, bit)
+            }
+            Pass::Promoted { side, by, place } => {
+                let mine = self.sides[usize::from(side)].place(by, p);
+                m.line(34);
+                self.give_up(m, p, mine, place)
+            }
+        }
+    }
+}
