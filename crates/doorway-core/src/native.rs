@@ -23,7 +23,7 @@ mod instance;
 mod tests;
 mod word;
 
-pub use instance::{Arena, Instance, Keep, Own, Request, room};
+pub use instance::{Arena, Done, Instance, Keep, Own, Request, room};
 pub use portable_atomic::AtomicU128;
 pub use word::{Fenced, ReadModifyWrite, Word};
 

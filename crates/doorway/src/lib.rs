@@ -6,3 +6,8 @@
 #![deny(unsafe_code)]
 
 pub mod papers;
+
+/// The example of the page, kept true.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/papers-as-locks.md")]
+struct PapersAsLocks;

@@ -12,6 +12,9 @@ pub type Request<'a, A, R, W = AtomicU64> = <A as Exclusion<Native<'a, R, W>>>::
 /// What a process keeps from one passage through `A` to the next, natively.
 pub type Keep<'a, A, R, W = AtomicU64> = <A as Exclusion<Native<'a, R, W>>>::Keep;
 
+/// What a whole passage leaves: what the process keeps, and what it did inside.
+pub type Done<'a, A, R, W, T> = (Keep<'a, A, R, W>, T);
+
 /// Where the registers of an instance are.
 ///
 /// What it gives must be the same words each time. An arena that starts a line of the machine pads registers from one another;
@@ -130,7 +133,7 @@ impl<A: Algorithm, S: Arena> Instance<A, S> {
     /// # Errors
     /// When the algorithm cannot serve that size, or its values do not fit the arena.
     pub fn lay_out(size: Size, arena: S) -> Result<Self, Unfit> {
-        Self::on(size, arena, |words, doubles, layout| initialise(words, doubles, layout))
+        Self::on(size, arena, initialise)
     }
 
     /// Builds the algorithm on an arena that has been [laid out](Self::lay_out) for the same algorithm and size.
@@ -169,7 +172,9 @@ impl<A: Algorithm, S: Arena> Instance<A, S> {
     pub fn view<R: Relax>(&self, relax: R, seed: u64) -> Native<'_, R, S::Word> {
         Native::new(self.arena.words(), relax, seed).with_doubles(self.arena.doubles())
     }
+}
 
+impl<A: Algorithm, W: Word, S: Arena<Word = W>> Instance<A, S> {
     /// One whole passage of process `p`, with `inside` in the critical section.
     ///
     /// # Errors
@@ -177,14 +182,14 @@ impl<A: Algorithm, S: Arena> Instance<A, S> {
     #[inline]
     pub fn passage<'a, R: Relax, T>(
         &'a self,
-        m: &mut Native<'a, R, S::Word>,
+        m: &mut Native<'a, R, W>,
         p: usize,
-        request: Request<'a, A, R, S::Word>,
-        keep: Keep<'a, A, R, S::Word>,
+        request: Request<'a, A, R, W>,
+        keep: Keep<'a, A, R, W>,
         inside: impl FnOnce() -> T,
-    ) -> Result<(Keep<'a, A, R, S::Word>, T), R::Halt>
+    ) -> Result<Done<'a, A, R, W, T>, R::Halt>
     where
-        A: Exclusion<Native<'a, R, S::Word>>,
+        A: Exclusion<Native<'a, R, W>>,
     {
         let pass = self.algorithm.doorway(m, p, request, keep)?;
         let pass = self.algorithm.waiting(m, p, pass)?;
