@@ -5,64 +5,32 @@
 //! Every algorithm here is proved for registers that take effect one after the other. The doorways stand on a store
 //! followed by a load of *another* register (`Doorway[p] := true; read Ticket[i]`), the one pair that release and acquire
 //! do not keep in order. So every access is sequentially consistent ([`AtomicU64`]'s [`Word`]): on x86-64 a load is a
-//! plain `mov` and a store an `xchg`. Weaker orders have to be argued for each algorithm apart, and none is.
+//! plain `mov` and a store an `xchg`. Weaker orders have to be argued for each algorithm apart, and none is. [`Fenced`]
+//! words have the same order by fences, and are only ever loaded and stored.
 //!
 //! Values of more than 64 bits are held in double words ([`AtomicU128`]), by the processor's 128-bit compare-and-swap.
 //!
 //! [`Word`] is a trait so that the same memory also runs on loom's atomics (see `tests/loom.rs`).
 
-use alloc::{boxed::Box, format, vec::Vec};
+use alloc::format;
 use core::{
     convert::Infallible,
     sync::atomic::{AtomicU64, Ordering::SeqCst},
 };
 
+mod instance;
+#[cfg(test)]
+mod tests;
+mod word;
+
+pub use instance::{Arena, Done, Instance, Keep, Own, Request, room};
 pub use portable_atomic::AtomicU128;
+pub use word::{Fenced, ReadModifyWrite, Word};
 
 use crate::{
-    Algorithm, CompareAndSwap, Exclusion, FetchAndAdd, Layout, Local, Memory, Register, Registers, Size, Swap,
-    Transactions, Unfit, Value,
-    layout::{LINE, is_wide},
+    CompareAndSwap, FetchAndAdd, Layout, Local, Memory, Register, Registers, Size, Swap, Transactions, Unfit, Value,
+    layout::is_wide,
 };
-
-/// An atomic 64-bit word whose operations have one total order.
-pub trait Word {
-    /// Reads.
-    fn load(&self) -> u64;
-    /// Writes.
-    fn store(&self, word: u64);
-    /// Writes `new` if it holds `old`; gives back what it held.
-    fn compare_and_swap(&self, old: u64, new: u64) -> u64;
-    /// Writes; gives back what it held.
-    fn swap(&self, new: u64) -> u64;
-    /// Adds, wrapping; gives back what it held.
-    fn fetch_and_add(&self, add: u64) -> u64;
-}
-
-impl Word for AtomicU64 {
-    #[inline(always)]
-    fn load(&self) -> u64 {
-        AtomicU64::load(self, SeqCst)
-    }
-    #[inline(always)]
-    fn store(&self, word: u64) {
-        AtomicU64::store(self, word, SeqCst);
-    }
-    #[inline(always)]
-    fn compare_and_swap(&self, old: u64, new: u64) -> u64 {
-        match self.compare_exchange(old, new, SeqCst, SeqCst) {
-            Ok(held) | Err(held) => held,
-        }
-    }
-    #[inline(always)]
-    fn swap(&self, new: u64) -> u64 {
-        AtomicU64::swap(self, new, SeqCst)
-    }
-    #[inline(always)]
-    fn fetch_and_add(&self, add: u64) -> u64 {
-        self.fetch_add(add, SeqCst)
-    }
-}
 
 /// How to pass the time while waiting, and whether to go on.
 pub trait Relax {
@@ -71,7 +39,7 @@ pub trait Relax {
     /// Called after each unsuccessful look; `round` counts them from 0.
     ///
     /// # Errors
-    /// To give up. The caller may then [`abandon`](Exclusion::abandon) its place.
+    /// To give up. The caller may then [`abandon`](crate::Exclusion::abandon) its place.
     fn relax(&mut self, round: u32) -> Result<(), Self::Halt>;
 }
 
@@ -168,7 +136,9 @@ impl<'a, R: Relax, W: Word> Native<'a, R, W> {
             u128::from(self.words[register.index()].load())
         }
     }
+}
 
+impl<R: Relax, W: ReadModifyWrite> Native<'_, R, W> {
     /// Writes `new` if the register's word is `old`; gives back what it was.
     #[inline(always)]
     fn exchange<T: Value>(&self, register: Register<T>, old: u128, new: u128) -> u128 {
@@ -218,14 +188,14 @@ impl<R: Relax, W: Word> Registers for Native<'_, R, W> {
     }
 }
 
-impl<R: Relax, W: Word> CompareAndSwap for Native<'_, R, W> {
+impl<R: Relax, W: ReadModifyWrite> CompareAndSwap for Native<'_, R, W> {
     #[inline(always)]
     fn compare_and_swap<T: Value>(&mut self, register: Register<T>, old: T, new: T) -> Result<T, R::Halt> {
         Ok(T::from_word(self.exchange(register, old.word(), new.word()), register.format()))
     }
 }
 
-impl<R: Relax, W: Word> Swap for Native<'_, R, W> {
+impl<R: Relax, W: ReadModifyWrite> Swap for Native<'_, R, W> {
     #[inline(always)]
     fn swap<T: Value>(&mut self, register: Register<T>, new: T) -> Result<T, R::Halt> {
         let held = if is_wide::<T>(register.format()) {
@@ -237,14 +207,14 @@ impl<R: Relax, W: Word> Swap for Native<'_, R, W> {
     }
 }
 
-impl<R: Relax, W: Word> FetchAndAdd for Native<'_, R, W> {
+impl<R: Relax, W: ReadModifyWrite> FetchAndAdd for Native<'_, R, W> {
     #[inline(always)]
     fn fetch_and_add(&mut self, register: Register<u64>, add: u64) -> Result<u64, R::Halt> {
         Ok(self.words[register.index()].fetch_and_add(add))
     }
 }
 
-impl<R: Relax, W: Word> Transactions for Native<'_, R, W> {
+impl<R: Relax, W: ReadModifyWrite> Transactions for Native<'_, R, W> {
     /// A compare-and-swap loop on the word: lock-free, and one step to everybody else.
     #[inline]
     fn transact<T: Value, A: Local, F>(&mut self, variable: Register<T>, change: F) -> Result<A, R::Halt>
@@ -300,105 +270,3 @@ pub fn fits(name: &str, size: Size, layout: &Layout) -> Result<(), Unfit> {
     }
     Ok(())
 }
-
-/// What a process asks `A` for on arrival, natively.
-pub type Request<'a, A, R> = <A as Exclusion<Native<'a, R>>>::Request;
-
-/// What a process keeps from one passage through `A` to the next, natively.
-pub type Keep<'a, A, R> = <A as Exclusion<Native<'a, R>>>::Keep;
-
-/// An algorithm together with an arena of its own.
-///
-/// ```
-/// use doorway_core::{Exclusion, Size, mutex::Bakery, native::{Instance, Native, Spin}};
-/// let lock = Instance::<Bakery>::new(Size::mutex(2))?;
-/// let bakery = lock.algorithm();
-/// let mut m = lock.view(Spin, 0);
-/// // Nothing but the memory says what `keep` is for, so this one call names it.
-/// let keep = Exclusion::<Native<Spin>>::keep(bakery, 0);
-/// let Ok(pass) = bakery.doorway(&mut m, 0, (), keep);
-/// let Ok(pass) = bakery.waiting(&mut m, 0, pass);
-/// // … in the critical section …
-/// let Ok(_keep) = bakery.exit(&mut m, 0, pass);
-/// # Ok::<(), doorway_core::Unfit>(())
-/// ```
-#[derive(Debug)]
-pub struct Instance<A> {
-    algorithm: A,
-    words: Lines<AtomicU64>,
-    doubles: Lines<AtomicU128>,
-}
-
-/// Words of which the first starts a cache line pair, so that homes do not share one.
-#[derive(Debug)]
-struct Lines<W> {
-    words: Box<[W]>,
-    first: usize,
-}
-
-impl<W> Lines<W> {
-    fn new(len: usize, zero: impl Fn() -> W) -> Self {
-        let line = LINE * size_of::<u64>() / size_of::<W>();
-        let words: Vec<W> = (0..if len == 0 { 0 } else { len + line - 1 }).map(|_| zero()).collect();
-        let words = words.into_boxed_slice();
-        let misplaced = words.as_ptr() as usize / size_of::<W>() % line;
-        let first = if len == 0 { 0 } else { (line - misplaced) % line };
-        Self { words, first }
-    }
-
-    fn get(&self) -> &[W] {
-        &self.words[self.first..]
-    }
-}
-
-impl<A: Algorithm> Instance<A> {
-    /// Builds the algorithm and its arena.
-    ///
-    /// # Errors
-    /// When the algorithm cannot serve that size, or its values do not fit this machine's words.
-    pub fn new(size: Size) -> Result<Self, Unfit> {
-        let (algorithm, layout) = Layout::build(size.n, None, |layout| A::new(layout, size))?;
-        fits(A::NAME, size, &layout)?;
-        let words = Lines::new(layout.words(), || AtomicU64::new(0));
-        let doubles = Lines::new(layout.doubles(), || AtomicU128::new(0));
-        initialise(words.get(), doubles.get(), &layout);
-        Ok(Self { algorithm, words, doubles })
-    }
-
-    /// The algorithm, whose sections run on a [`view`](Self::view).
-    pub fn algorithm(&self) -> &A {
-        &self.algorithm
-    }
-
-    /// A process's view of the arena.
-    pub fn view<R: Relax>(&self, relax: R, seed: u64) -> Native<'_, R> {
-        Native::new(self.words.get(), relax, seed).with_doubles(self.doubles.get())
-    }
-}
-
-impl<A: Algorithm> Instance<A> {
-    /// One whole passage of process `p`, with `inside` in the critical section.
-    ///
-    /// # Errors
-    /// When the wait is given up, in which case `inside` has not run and the place is **not** yet abandoned.
-    #[inline]
-    pub fn passage<'a, R: Relax, T>(
-        &'a self,
-        m: &mut Native<'a, R>,
-        p: usize,
-        request: Request<'a, A, R>,
-        keep: Keep<'a, A, R>,
-        inside: impl FnOnce() -> T,
-    ) -> Result<(Keep<'a, A, R>, T), R::Halt>
-    where
-        A: Exclusion<Native<'a, R>>,
-    {
-        let pass = self.algorithm.doorway(m, p, request, keep)?;
-        let pass = self.algorithm.waiting(m, p, pass)?;
-        let done = inside();
-        Ok((self.algorithm.exit(m, p, pass)?, done))
-    }
-}
-
-#[cfg(test)]
-mod tests;

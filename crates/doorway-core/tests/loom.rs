@@ -2,7 +2,7 @@
 //!
 //! What runs here is the code that runs natively: the same algorithm, [`Native`] and [`initialise`]; only the words are
 //! loom's. Loom does not model sequentially consistent accesses (it takes them as acquire and release), but it does model
-//! sequentially consistent fences. So a [`FENCED`] word has one after each access: a fence between any two accesses of a
+//! sequentially consistent fences. So a [`FENCED`] word has one after each access, as `native::Fenced` does: a fence between any two accesses of a
 //! process gives all accesses the one order that [`Word`] asks for. [`UNFENCED`] words leave them out, and loom finds two
 //! processes inside: the order that `AtomicU64`'s `Word` asks of the hardware is not stronger than it has to be.
 //!
@@ -15,7 +15,7 @@ use std::{convert::Infallible, panic, sync::Arc};
 use doorway_core::{
     Algorithm, Exclusion, Layout, Size,
     mutex::{Bakery, BlackWhiteBakery, Mcs},
-    native::{Native, Relax, Word, initialise},
+    native::{Native, ReadModifyWrite, Relax, Word, initialise},
 };
 use loom::{
     cell::UnsafeCell,
@@ -53,6 +53,9 @@ impl<const FENCES: bool> Word for LoomWord<FENCES> {
     fn store(&self, word: u64) {
         self.access(|held| held.store(word, Release));
     }
+}
+
+impl<const FENCES: bool> ReadModifyWrite for LoomWord<FENCES> {
     fn compare_and_swap(&self, old: u64, new: u64) -> u64 {
         self.access(|word| word.compare_exchange(old, new, AcqRel, Acquire)).unwrap_or_else(|held| held)
     }

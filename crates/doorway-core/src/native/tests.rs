@@ -1,14 +1,19 @@
 //! The native memory by itself.
 
+use alloc::{format, string::ToString, vec::Vec};
+
 use super::*;
 use crate::{
-    Home,
-    mutex::{BlackWhiteBakery, YangAnderson},
+    Algorithm, Exclusion, Home,
+    k_exclusion::TimestampBakery,
+    layout::LINE,
+    mutex::{Bakery, BlackWhiteBakery, YangAnderson},
+    timestamp::Bounded,
 };
 
 fn starts_a_line<A: Algorithm>(n: usize) {
     let lock = Instance::<A>::new(Size::mutex(n)).expect("two processes are enough");
-    let first = lock.words.get().as_ptr() as usize;
+    let first = lock.view(Spin, 0).words.as_ptr() as usize;
     assert_eq!(first % (LINE * size_of::<AtomicU64>()), 0, "{} n = {n}", A::NAME);
 }
 
@@ -62,4 +67,44 @@ fn primitives_do_what_they_say() {
     assert_eq!(m.read(register), Ok(5));
     assert_eq!(m.write(register, 19), Ok(()));
     assert!(m.test(register, |v| v == 19).is_ok_and(|yes| yes));
+}
+
+/// Two instances on one arena are one lock: who is inside by the one is waited for by the other.
+#[test]
+fn instances_that_share_an_arena_are_one_lock() {
+    let size = Size::mutex(2);
+    let (words, doubles) = room::<Bakery>(size).expect("two processes");
+    assert_eq!(doubles, 0);
+    let arena: Vec<Fenced> = (0..words).map(|_| Fenced::from(7)).collect();
+    let first = Instance::<Bakery, &[Fenced]>::lay_out(size, &arena).expect("there is room");
+    let Ok(pass) = first.algorithm().doorway(&mut first.view(Spin, 0), 0, (), ());
+    // Joining leaves what is there as it is.
+    let second = Instance::<Bakery, &[Fenced]>::join(size, &arena).expect("there is room");
+    let mut m = second.view(AtOnce, 0);
+    let place = second.algorithm().doorway(&mut m, 1, (), ()).expect("a doorway does not wait");
+    assert!(second.algorithm().waiting(&mut m, 1, place).is_err());
+    let Ok(()) = first.algorithm().exit(&mut first.view(Spin, 0), 0, pass);
+    assert!(second.algorithm().waiting(&mut m, 1, place).is_ok());
+
+    let unfit = Instance::<Bakery, &[Fenced]>::join(size, &arena[1..]).expect_err("one is missing").to_string();
+    assert_eq!(unfit, format!("bakery with n = 2, k = 1 takes {words} words, and the arena has {}", words - 1));
+}
+
+/// Gives up at the first unsuccessful look.
+struct AtOnce;
+
+impl Relax for AtOnce {
+    type Halt = ();
+    fn relax(&mut self, _: u32) -> Result<(), ()> {
+        Err(())
+    }
+}
+
+/// Words that are only loaded and stored have no double words beside them.
+#[test]
+fn fenced_words_hold_no_wide_values() {
+    let instance = |n| Instance::<TimestampBakery<Bounded>, Own<Fenced>>::new(Size::slots(n, 1));
+    assert!(instance(21).is_ok());
+    let unfit = instance(22).expect_err("66 bits").to_string();
+    assert_eq!(unfit, "timestamp-bakery with n = 22, k = 1 takes double words, which are written by compare-and-swap");
 }
