@@ -14,7 +14,7 @@ fn verdict<'a>(report: &'a Value, other: &str) -> &'a Value {
 #[test]
 fn an_algorithm_is_equivalent_to_itself() {
     // Whose coins a schedule would have to name is not compared.
-    for name in ALGORITHMS.into_iter().filter(|name| *name != "randomized") {
+    for name in ALGORITHMS.into_iter().filter(|name| !name.starts_with("randomized")) {
         let report = json(0, &["lab", "check", name, "--equivalent-to", name, "--json"]);
         has_fields(
             &report,

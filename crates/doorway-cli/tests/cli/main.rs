@@ -74,13 +74,15 @@ fn texts(value: &Value) -> Vec<&str> {
     value.as_array().expect("an array").iter().map(|text| text.as_str().expect("a text")).collect()
 }
 
-const ALGORITHMS: [&str; 14] = [
+const ALGORITHMS: [&str; 16] = [
     "bakery",
     "black-white-bakery",
     "burns-lamport",
     "yang-anderson",
     "mcs",
     "randomized",
+    "randomized-bounded",
+    "randomized-starvation-free",
     "queue",
     "numbered-ticket",
     "unbounded-colored-ticket",

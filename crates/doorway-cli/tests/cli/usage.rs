@@ -26,6 +26,8 @@ fn what_does_not_exist_is_refused_with_what_does() {
         (&["lab", "check", "bakery", "--retries", "2"], "bakery makes no attempts; leave --retries out"),
         (&["lab", "check", "randomized", "--retries", "0"], "a number from 1, or `unbounded`"),
         (&["lab", "check", "randomized", "--retries", "luck"], "a number from 1, or `unbounded`"),
+        (&["lab", "check", "bakery", "--endless", "0"], "say --passages P, too"),
+        (&["lab", "check", "bakery", "--passages", "1", "--endless", "2"], "processes are 0 to 1"),
         (&["lab", "check", "bakery", "--luck"], "unexpected argument '--luck' found; try --help"),
         (&["lab", "check", "bakery", "--jsn"], "a similar argument exists: '--json'"),
         (&["lab", "check", "bakery", "more"], "'more'"),

@@ -12,6 +12,8 @@
 //!   leader that waits for it (line 16) always sees a change.
 //! - Promotions and the hand-over of L are told by flags that are taken back by who is told, in its own memory.
 
+mod join;
+mod last;
 mod mutants;
 mod turns;
 mod values;
@@ -19,14 +21,11 @@ mod values;
 use alloc::{format, vec::Vec};
 use core::ops::ControlFlow::{self, Break, Continue};
 
-use self::turns::Turns;
 pub use self::values::{Help, Place, Said, Stat, Turn};
-use super::{
-    randomized::{ByCompareAndSwap, Elect, Election},
-    tournament::{Names, Player, Tournament},
-};
+use self::{last::Last, turns::Turns};
+use super::randomized::{ByCompareAndSwap, Elect, Election};
 use crate::{
-    ANY_NUMBER, Algorithm, Array, Claims, Exclusion, Grid, Home, Homes, Layout, Primitive, Problem, Property, Register,
+    ANY_NUMBER, Algorithm, Array, Claims, Exclusion, Grid, Homes, Layout, Primitive, Problem, Property, Register,
     RegisterKind, Registers, Rmr, Size, Unfit, others, plain_local,
 };
 
@@ -38,9 +37,7 @@ pub struct RandomizedBounded<const FAIR: bool = false, E = ByCompareAndSwap<u32>
     said: Array<Said>,
     sides: [Side<E>; 2],
     /// L
-    lock: Tournament<false>,
-    /// A leader is through with L, `[v][p]` for the one that comes after v, with whom it lives
-    gone: Grid<bool>,
+    lock: Last,
     /// A leader has promoted a process, with whom this lives
     promoted: Array<bool>,
     /// ℓ, the length of R
@@ -60,12 +57,6 @@ struct Side<E> {
     found: Array<u32>,
     /// S
     leader: E,
-    /// Bit
-    bit: Register<bool>,
-    /// For each parity, the leader that is not yet through with L
-    holder: Array<Option<u32>>,
-    /// For each parity, who comes after that leader
-    heir: Array<Option<u32>>,
 }
 
 impl<E> Side<E> {
@@ -153,16 +144,12 @@ impl<const FAIR: bool, E: Election<u32>> Algorithm for RandomizedBounded<FAIR, E
             backpack: layout.grid(&format!("B{s}ᵀ"), n, n, Homes::Column, place),
             found: layout.array(&format!("R{s}"), length, Homes::Nobody, 0),
             leader: E::new(layout, &format!("S{s}")),
-            bit: layout.register(&format!("Bit{s}"), Home::Nobody, false),
-            holder: layout.array(&format!("Holder{s}"), 2, Homes::Nobody, None),
-            heir: layout.array(&format!("Heir{s}"), 2, Homes::Nobody, None),
         };
         Ok(Self {
             n,
             said: layout.array("A", n, Homes::Nobody, Said::Done),
             sides: [side(layout, 0), side(layout, 1)],
-            lock: Tournament::new(layout, &Names { player: "L.C", last: "L.T", spin: "L.P" }, 2, n),
-            gone: layout.grid("Gone", n, n, Homes::Column, false),
+            lock: Last::new(layout, n),
             promoted: layout.array("Promoted", n, Homes::Column, false),
             length,
             turns: FAIR.then(|| Turns::new(layout, n)),
@@ -189,21 +176,17 @@ impl<const FAIR: bool, E> RandomizedBounded<FAIR, E> {
         m.line(5);
         m.write(s.found.at(chosen), p as u32)?;
         m.line(6);
-        let leader = s.leader.elect(m, p as u32)?;
-        let pass = match leader {
-            None => None,
+        let pass = match s.leader.elect(m, p as u32)? {
+            None => {
+                self.thanks(m, p, fortune)?;
+                Pass::Leads { side, bit: self.lead(m, p, side, chosen)? }
+            }
             Some(leader) => {
                 let pass = m.scope(|m| self.join(m, p, side, leader))?;
                 let Some(pass) = pass else { return Ok(Continue(self.in_vain(m, p, fortune)?)) };
-                Some(pass)
+                self.thanks(m, p, fortune)?;
+                pass
             }
-        };
-        if let (Some(turns), Fortune::Unlucky | Fortune::Stays(_)) = (&self.turns, fortune) {
-            turns.thanks(m, p)?;
-        }
-        let pass = match pass {
-            Some(pass) => pass,
-            None => Pass::Leads { side, bit: self.lead(m, p, side, chosen)? },
         };
         Ok(Break(pass))
     }
@@ -246,14 +229,20 @@ impl<const FAIR: bool, E> RandomizedBounded<FAIR, E> {
         Ok(Fortune::Unlucky)
     }
 
+    /// It leads, or has been promoted: whoever has asked for help needs none any more.
+    #[inline(always)]
+    fn thanks<M: Registers>(&self, m: &mut M, p: usize, fortune: Fortune) -> Result<(), M::Halt> {
+        match &self.turns {
+            Some(turns) if fortune != Fortune::Fresh => turns.thanks(m, p, fortune != Fortune::Unlucky),
+            _ => Ok(()),
+        }
+    }
+
     /// Lines 8 to 19. Returns the parity under which the leader holds L.
     #[inline(always)]
     fn lead<M: Registers>(&self, m: &mut M, p: usize, side: u8, chosen: usize) -> Result<bool, M::Halt> {
         let s = &self.sides[usize::from(side)];
-        m.line(8);
-        let bit = m.read(s.bit)?;
-        m.line(9);
-        self.take(m, s, p, side, bit)?;
+        let bit = self.lock.take(m, p, side)?;
         let found = m.scope(|m| self.collect(m, p, side, chosen))?;
         if !m.drops(16) {
             m.line(16);
@@ -319,119 +308,6 @@ impl<const FAIR: bool, E> RandomizedBounded<FAIR, E> {
         })
     }
 
-    /// Line 9: takes L. First comes the hand-over from the leader before on this side, who may not be through with L yet.
-    #[inline(always)]
-    fn take<M: Registers>(&self, m: &mut M, s: &Side<E>, p: usize, side: u8, bit: bool) -> Result<(), M::Halt> {
-        let (mine, before) = (usize::from(bit), usize::from(!bit));
-        m.write(s.holder.at(mine), Some(p as u32))?;
-        m.scope(|m| {
-            let Some(last) = m.read(s.holder.at(before))? else { return Ok(()) };
-            let gone = self.gone.at(last as usize, p);
-            if !m.mutant("keeps-the-flag-of-L") {
-                m.write(gone, false)?;
-            }
-            m.write(s.heir.at(before), Some(p as u32))?;
-            // Either the last leader is through with L, or it will find its heir.
-            if m.test(s.holder.at(before), |holder| holder.is_some())? {
-                m.wait(gone, |gone| gone)?;
-            }
-            m.write(s.heir.at(before), None)
-        })?;
-        self.lock.enter(m, Player { leaf: usize::from(side), p })
-    }
-
-    /// Line 33: releases L, and hands it over to the leader that comes after on this side, if there is one yet.
-    #[inline(always)]
-    fn release<M: Registers>(&self, m: &mut M, s: &Side<E>, p: usize, side: u8, bit: bool) -> Result<(), M::Halt> {
-        let mine = usize::from(bit);
-        self.lock.leave(m, Player { leaf: usize::from(side), p })?;
-        m.write(s.holder.at(mine), None)?;
-        match m.read(s.heir.at(mine))? {
-            Some(heir) => m.write(self.gone.at(p, heir as usize), true),
-            None => Ok(()),
-        }
-    }
-
-    /// Lines 22 to 29: tries to get in with a leader.
-    #[inline(always)]
-    fn join<M: Registers>(&self, m: &mut M, p: usize, side: u8, leader: u32) -> Result<Option<Pass>, M::Halt>
-    where
-        E: Elect<M, u32>,
-    {
-        let s = &self.sides[usize::from(side)];
-        let open = |m: &mut M, w: u32| m.test(self.said.at(w as usize), |said| said == Said::Wants(side));
-        if !m.drops(22) {
-            m.line(22);
-            m.write(self.said.at(p), Said::Joins { side, w: leader })?;
-        }
-        let w = m.scope(|m| {
-            if m.drops(23) {
-                return Ok(Some(leader));
-            }
-            m.line(23);
-            let now = s.leader.leader(m)?;
-            if now != Some(leader) {
-                let instead = now.map_or(Said::Done, |w| Said::Joins { side, w });
-                m.write(self.said.at(p), instead)?;
-                if !m.mutant("leaves-without-a-word") {
-                    self.flip(m, s, p, leader)?;
-                }
-            }
-            Ok(now)
-        })?;
-        let Some(w) = w else { return Ok(None) };
-        let mine = s.place(w, p);
-        m.line(24);
-        let place = m.scope(|m| self.next(m, mine))?;
-        let seen = m.scope(|m| {
-            if !m.mutant("looks-once") && !open(m, w)? {
-                return Ok(false);
-            }
-            m.write(mine, place.with(Stat::Trying))?;
-            m.line(25);
-            Ok(open(m, w)? && (m.mutant("trusts-the-backpack") || s.leader.leader(m)? == Some(w)))
-        })?;
-        if seen {
-            m.line(26);
-            m.write(mine, place.with(Stat::Waiting))?;
-            m.line(27);
-            m.wait(self.promoted.at(p), |promoted| promoted)?;
-            return Ok(Some(Pass::Promoted { side, by: w, place }));
-        }
-        m.line(29);
-        self.give_up(m, p, mine, place)?;
-        Ok(None)
-    }
-
-    /// Takes back that it joins a leader, and then changes its place in the backpack to this.
-    #[inline(always)]
-    fn give_up<M: Registers>(&self, m: &mut M, p: usize, mine: Register<Place>, place: Place) -> Result<(), M::Halt> {
-        if m.mutant("takes-it-back-late") {
-            m.write(mine, place)?;
-            return m.write(self.said.at(p), Said::Done);
-        }
-        if !m.mutant("never-takes-it-back") {
-            m.write(self.said.at(p), Said::Done)?;
-        }
-        m.write(mine, place)
-    }
-
-    /// Lets `w` see that `p` does not join it after all.
-    #[inline(always)]
-    fn flip<M: Registers>(&self, m: &mut M, s: &Side<E>, p: usize, w: u32) -> Result<(), M::Halt> {
-        m.scope(|m| {
-            let place = self.next(m, s.place(w, p))?;
-            m.write(s.place(w, p), place)
-        })
-    }
-
-    /// What a place will hold when the process to which it belongs has nothing to do with the backpack any more.
-    #[inline(always)]
-    fn next<M: Registers>(&self, m: &mut M, mine: Register<Place>) -> Result<Place, M::Halt> {
-        let place = m.read(mine)?;
-        Ok(if m.mutant("keeps-its-bit") { place.with(Stat::Done) } else { place.flipped() })
-    }
-
     /// Lines 35 to 40.
     #[inline(always)]
     fn promote<M: Registers>(&self, m: &mut M, s: &Side<E>, p: usize) -> Result<(), M::Halt> {
@@ -479,18 +355,13 @@ impl<M: Registers, const FAIR: bool, E: Elect<M, u32>> Exclusion<M> for Randomiz
         match pass {
             Pass::Comes => Ok(()), // never: it would not be inside
             Pass::Leads { side, bit } => {
-                let s = &self.sides[usize::from(side)];
-                if !m.drops(31) {
-                    m.line(31);
-                    m.write(s.bit, !bit)?;
-                }
+                self.lock.flip(m, side, bit)?;
                 m.line(32);
-                s.leader.resign(m, p as u32)?;
+                self.sides[usize::from(side)].leader.resign(m, p as u32)?;
                 if let Some(turns) = &self.turns {
                     turns.tell(m, side)?;
                 }
-                m.line(33);
-                self.release(m, s, p, side, bit)
+                self.lock.release(m, p, side, bit)
             }
             Pass::Promoted { side, by, place } => {
                 let mine = self.sides[usize::from(side)].place(by, p);

@@ -60,9 +60,13 @@ impl Turns {
         m.wait(self.told.at(p), |told| told)
     }
 
-    /// `p` is about to go in.
-    pub(super) fn thanks<M: Registers>(&self, m: &mut M, p: usize) -> Result<(), M::Halt> {
-        m.write(self.help.at(p), Help::No)
+    /// `p`, who has asked and perhaps stayed, leads or has been promoted.
+    pub(super) fn thanks<M: Registers>(&self, m: &mut M, p: usize, stayed: bool) -> Result<(), M::Halt> {
+        m.write(self.help.at(p), Help::No)?;
+        if stayed {
+            m.write(self.told.at(p), false)?; // nobody looks at it until it is taken back again: for fewer states
+        }
+        Ok(())
     }
 
     /// A leader of this side, who has L: the process to wait for, if there is one.
