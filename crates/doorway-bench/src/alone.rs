@@ -1,7 +1,8 @@
 //! One process, nobody else: nanoseconds per passage.
 //!
 //! Where the linker puts a loop changes its time by a fifth. So each loop is compiled several times, at different places, and
-//! each measurement runs all copies.
+//! each measurement runs all copies. And where others want the processor too, some of the time is theirs: each copy
+//! runs several times, and the median counts.
 
 use std::{
     hint::black_box,
@@ -16,31 +17,24 @@ use crate::{
 };
 
 const COPIES: u32 = 4;
+const TIMES: u32 = 9;
 
-/// How many passages, in how long.
-#[derive(Clone, Copy, Default)]
-struct Took {
-    passages: u32,
-    time: Duration,
-}
-
-impl Took {
-    fn add(&mut self, passages: u32, time: Duration) {
-        self.passages += passages;
-        self.time += time;
-    }
-
-    fn sample(self) -> Sample {
-        let ops_per_second = f64::from(self.passages) / self.time.as_secs_f64();
-        Sample { ops_per_second, share: (1, 1), ..Sample::default() }
-    }
-}
-
-/// How many passages take about a copy's part of the time, when so many have taken so long; nothing if that is too short to
-/// say.
+/// How many passages take about the time of one run of a copy, when so many have taken so long; nothing if that is too short
+/// to say.
 fn enough(passages: u32, time: Duration, all: Duration) -> Option<u32> {
-    let part = (all / COPIES).as_secs_f64();
-    (time.as_secs_f64() >= part / 8.0).then(|| ((f64::from(passages) * part / time.as_secs_f64()) as u32).max(1))
+    let part = (all / (COPIES * TIMES)).as_secs_f64();
+    (time.as_secs_f64() >= part / 2.0).then(|| ((f64::from(passages) * part / time.as_secs_f64()) as u32).max(1))
+}
+
+/// What follows from runs of so many passages each: for each copy its median, and of these the mean.
+fn sample(passages: u32, mut runs: [Vec<Duration>; COPIES as usize]) -> Sample {
+    let median = |runs: &mut Vec<Duration>| {
+        runs.sort_unstable();
+        runs[runs.len() / 2]
+    };
+    let time: Duration = runs.iter_mut().map(median).sum();
+    let ops_per_second = f64::from(passages * COPIES) / time.as_secs_f64();
+    Sample { ops_per_second, share: (1, 1), ..Sample::default() }
 }
 
 /// Runs all copies of a loop. Copies differ in what happens inside, or they would be merged into one again.
@@ -57,18 +51,20 @@ macro_rules! copies {
                 None => count = count.saturating_mul(2),
             }
         };
-        let mut took = Took::default();
-        copies!(took, count, 0, $copy, $count, $run);
-        copies!(took, count, 1, $copy, $count, $run);
-        copies!(took, count, 2, $copy, $count, $run);
-        copies!(took, count, 3, $copy, $count, $run);
-        took.sample()
+        let mut runs = [const { Vec::new() }; COPIES as usize];
+        for _ in 0..TIMES {
+            copies!(runs, count, 0, $copy, $count, $run);
+            copies!(runs, count, 1, $copy, $count, $run);
+            copies!(runs, count, 2, $copy, $count, $run);
+            copies!(runs, count, 3, $copy, $count, $run);
+        }
+        sample(count, runs)
     }};
-    ($took:ident, $n:ident, $number:literal, $copy:ident, $count:ident, $run:expr) => {{
+    ($runs:ident, $n:ident, $number:literal, $copy:ident, $count:ident, $run:expr) => {{
         const $copy: usize = $number;
         let ($count, begin) = ($n, Instant::now());
         $run;
-        $took.add($n, begin.elapsed());
+        $runs[$copy].push(begin.elapsed());
     }};
 }
 

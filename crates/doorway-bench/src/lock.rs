@@ -1,7 +1,49 @@
 //! What a lock has to say of itself to be measured: its name, how it is made, and how one passage goes.
 //!
 //! A peer that is not first come, first served in a way that can be seen from outside has no doorway of its own: it leaves
-//! `stepwise` as it is. One that has a doorway calls `entered` when it is through, and is then judged by it.
+//! `stepwise` as it is. One that has a doorway calls `entered` when it is through, and is then judged by it:
+//!
+//! ```
+//! use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+//!
+//! use doorway_bench::lock::{Blocking, Lock};
+//!
+//! #[derive(Default)]
+//! struct Tickets {
+//!     next: AtomicU64,
+//!     serving: AtomicU64,
+//! }
+//!
+//! impl Lock for Tickets {
+//!     const NAME: &'static str = "tickets";
+//!
+//!     fn new(_: usize) -> Self {
+//!         Self::default()
+//!     }
+//! }
+//!
+//! impl Blocking for Tickets {
+//!     fn passage(&self, inside: impl FnOnce()) {
+//!         self.stepwise(|| (), inside);
+//!     }
+//!
+//!     fn stepwise(&self, entered: impl FnOnce(), inside: impl FnOnce()) {
+//!         let mine = self.next.fetch_add(1, SeqCst);
+//!         entered();
+//!         while self.serving.load(SeqCst) != mine {
+//!             std::thread::yield_now();
+//!         }
+//!         inside();
+//!         self.serving.fetch_add(1, SeqCst);
+//!     }
+//! }
+//!
+//! let mut steps = (0, 0);
+//! Tickets::new(1).stepwise(|| steps.0 += 1, || steps.1 += 1);
+//! assert_eq!(steps, (1, 1));
+//! ```
+//!
+//! With `blocking::<Tickets>()` in the list of `contender.rs` it is in every bench for threads.
 
 /// Any lock.
 pub trait Lock: Send + Sync + Sized + 'static {

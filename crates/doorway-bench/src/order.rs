@@ -154,6 +154,8 @@ mod tests {
         assert_eq!(found(1, [(0, 0, 1, 9, 10), (1, 2, 3, 4, 5)]), (1, 0));
         // Two, ahead of the same.
         assert_eq!(found(1, [(0, 0, 1, 9, 10), (1, 2, 3, 4, 5), (2, 3, 4, 6, 7)]), (2, 0));
+        // It need not have left before the other was in, if too many are let in as well.
+        assert_eq!(found(1, [(0, 0, 1, 6, 10), (1, 2, 3, 4, 8)]), (1, 1));
         // By one who comes again: only its second passage began after the other's doorway.
         assert_eq!(found(1, [(0, 0, 3, 20, 21), (1, 1, 2, 4, 5), (1, 6, 7, 8, 9)]), (1, 0));
         // By one whose victim has made a passage since which is all right.
@@ -191,5 +193,7 @@ mod tests {
         // Another session has to wait for the first, whoever is of its own.
         assert_eq!(found(1, [(0, 0, 1, 9, 20), (1, 2, 3, 4, 5), (1, 0, 1, 2, 5)]), (1, 0));
         assert_eq!(found(1, [(0, 0, 1, 2, 9), (0, 2, 3, 4, 6), (1, 3, 4, 8, 12)]), (0, 1));
+        // The one who waits for the first is not forgotten when another of its session goes in.
+        assert_eq!(found(1, [(0, 0, 1, 20, 21), (0, 1, 2, 3, 5), (1, 4, 5, 10, 12)]), (1, 0));
     }
 }

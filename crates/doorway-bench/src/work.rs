@@ -224,7 +224,7 @@ impl Stages {
 }
 
 /// All processes together keep so many stamps, the first ones: enough to judge by, and they fit into memory.
-const MOST_STAMPS: usize = 1 << 17;
+const MOST_STAMPS: usize = 1 << 16;
 
 /// What one process has seen.
 pub(crate) struct Seen {

@@ -34,7 +34,7 @@ blocking!(TicketMutex, |lock| lock.0.lock());
 pub(crate) struct TicketMutex(spin::mutex::TicketMutex<(), spin::relax::Yield>);
 
 impl Lock for TicketMutex {
-    const NAME: &'static str = "spin TicketMutex, yielding";
+    const NAME: &'static str = "spin TicketMutex (yields)";
 
     fn new(_: usize) -> Self {
         Self(spin::mutex::TicketMutex::new(()))

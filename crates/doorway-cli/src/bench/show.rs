@@ -34,14 +34,14 @@ pub(super) fn list(groups: &[&'static Group], plan: &Plan) -> String {
 /// What a table is about.
 pub(super) fn title(bench: &Bench) -> String {
     let setting = &bench.setting;
-    let mut title = format!("{}: {}", bench.group.name, setting.how);
+    let mut title = format!("{}: {}, n = {}", bench.group.name, setting.how, setting.threads);
     if setting.inside_ns > 0 {
         let think = match setting.think_ns {
             0 => "no think time".into(),
             ns => format!("{} think time", duration(ns as f64)),
         };
-        let (n, k, inside) = (setting.threads, setting.k, duration(setting.inside_ns as f64));
-        title += &format!(", n = {n}, k = {k}, {inside} inside, {think}");
+        let (k, inside) = (setting.k, duration(setting.inside_ns as f64));
+        title += &format!(", k = {k}, {inside} inside, {think}");
     }
     title
 }
