@@ -169,30 +169,36 @@ fn until(found: impl Fn(&Sample) -> bool, measure: impl Fn() -> Sample) -> bool 
     (0..300).any(|_| found(&measure()))
 }
 
-fn is_right(sample: &Sample) {
-    assert!(sample.doorway && sample.ops_per_second > 0.0 && sample.verdict.passages > 0, "{sample:?}");
-    assert_eq!((sample.verdict.overtakings, sample.verdict.intrusions), (0, 0));
+/// Measures until there is something to judge: where others want the processor too, there may be nothing for a while.
+fn seen(measure: impl Fn() -> Sample) -> Sample {
+    (0..300).map(|_| measure()).find(|sample| sample.verdict.passages > 0).expect("somebody passes")
+}
+
+fn is_right(measure: impl Fn() -> Sample) {
+    let sample = seen(measure);
+    assert!(sample.doorway, "{sample:?}");
+    assert_eq!((sample.verdict.overtakings, sample.verdict.intrusions), (0, 0), "{sample:?}");
 }
 
 #[test]
 fn tickets_are_in_order() {
-    is_right(&crowd::slots::<Tickets>(&work(1, How::Threads)));
-    is_right(&crowd::sessions::<Tickets>(&work(1, How::TwoSessions)));
-    is_right(&crowd::sessions::<Tickets>(&work(1, How::SomeAlone)));
+    is_right(|| crowd::slots::<Tickets>(&work(1, How::Threads)));
+    is_right(|| crowd::sessions::<Tickets>(&work(1, How::TwoSessions)));
+    is_right(|| crowd::sessions::<Tickets>(&work(1, How::SomeAlone)));
 }
 
 #[test]
 fn tokio_is_in_order_once_its_budget_is_out_of_the_way() {
     for k in [1, 2] {
-        is_right(&tasks::tasks::<Polled>(&work(k, How::Tasks { current: false, awaits: true })));
+        is_right(|| tasks::tasks::<Polled>(&work(k, How::Tasks { current: false, awaits: true })));
     }
 }
 
 #[test]
 fn a_mutex_that_is_not_fair_is_found_overtaking() {
     let overtakes = |sample: &Sample| {
-        assert!(sample.doorway && sample.verdict.intrusions == 0, "{sample:?}");
-        sample.verdict.overtakings > 0
+        assert_eq!(sample.verdict.intrusions, 0, "{sample:?}");
+        sample.doorway && sample.verdict.overtakings > 0
     };
     assert!(until(overtakes, || crowd::slots::<Pretends<Mutex<()>>>(&work(1, How::Threads))));
     assert!(until(overtakes, || {
@@ -217,7 +223,7 @@ fn an_open_door_is_found() {
 
 #[test]
 fn peers_without_a_doorway_are_not_judged_by_it() {
-    assert!(!crowd::slots::<Mutex<()>>(&work(1, How::Threads)).doorway);
+    assert!(!seen(|| crowd::slots::<Mutex<()>>(&work(1, How::Threads))).doorway);
 }
 
 #[test]

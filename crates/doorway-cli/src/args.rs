@@ -126,14 +126,14 @@ Examples:
   doorway lab rmr yang-anderson --up-to 4096 --total 100000 --scheduler oblivious --max-steps 10000000000";
 
 const BENCH_HELP: &str = "\
-In each round every lock runs once, in turn. A ratio is a lock's passages per second over those of the
-reference in the same round, and its median over the rounds: above 1, the lock is faster. Processes
-all compete before, while and after anything is measured. Ratios come first in each table; then passages
-per second, the most passages of a process over the fewest (share), and waits.
+In each round every lock runs once, in turn. A ratio is a lock's passages per second over those of
+the reference in the same round, and its median over the rounds: above 1, the lock is faster. All
+processes compete before, while and after anything is measured. Ratios come first in each table; then
+passages per second, the most passages of a process over the fewest (share), and waits.
 
 The order is judged by stamps that are taken outside the lock. A lock with a doorway of its own is
-`fifo`, or it is wrong. For the others it is said how many passages in a hundred went in ahead of as many as there
-are slots who had begun earlier.
+`fifo`, or it is wrong. Of the others it is said how many passages in a hundred went in ahead of k
+who had begun earlier.
 
 Exit code:
   0  done

@@ -50,15 +50,14 @@ pub(super) fn title(bench: &Bench) -> String {
 pub(super) fn text(bench: &Bench, rows: &[Row]) -> String {
     let crowd = bench.setting.inside_ns > 0;
     let mut head: Vec<String> = bench.references.iter().map(|name| format!("× {name}")).collect();
-    head.extend(["lock", "ops/s", "ns/op"].map(String::from));
+    head.extend(["lock", "ops/s", "per op"].map(String::from));
     if crowd {
         head.extend(["share", "wait p50", "p99", "max", "order"].map(String::from));
     }
     let mut table = vec![head];
     for row in rows {
         let mut cells: Vec<String> = row.ratios.iter().map(|ratio| number(*ratio)).collect();
-        let ns = 1e9 / row.ops_per_second;
-        cells.extend([row.lock.to_owned(), grouped(row.ops_per_second as u64), format!("{ns:.1}")]);
+        cells.extend([row.lock.to_owned(), grouped(row.ops_per_second as u64), duration(1e9 / row.ops_per_second)]);
         if crowd {
             let [p50, p99] = [500, 990].map(|share| row.waits.per_mille(share));
             cells.push(number(row.share_max_min));
@@ -89,6 +88,7 @@ fn number(ratio: f64) -> String {
         _ if ratio.is_nan() => "-".into(),
         _ if ratio.is_infinite() => "∞".into(),
         _ if ratio >= 100.0 => grouped(ratio.round() as u64),
+        _ if ratio < 0.1 => format!("{ratio:.4}"),
         _ => format!("{ratio:.2}"),
     }
 }
@@ -96,6 +96,7 @@ fn number(ratio: f64) -> String {
 /// A time, to three digits or so.
 fn duration(ns: f64) -> String {
     let (value, unit) = match ns {
+        _ if !ns.is_finite() => return "-".into(),
         _ if ns < 1e3 => (ns, "ns"),
         _ if ns < 1e6 => (ns / 1e3, "µs"),
         _ if ns < 1e9 => (ns / 1e6, "ms"),
@@ -144,12 +145,15 @@ mod tests {
 
     #[test]
     fn times_are_short_to_read() {
-        let cases = [50.0, 1000.0, 1234.0, 12_345.0, 1.5e6, 2.34e9].map(duration);
-        assert_eq!(cases, ["50 ns", "1 µs", "1.2 µs", "12 µs", "1.5 ms", "2.3 s"]);
+        let cases = [5.43, 50.0, 1000.0, 1234.0, 12_345.0, 1.5e6, 2.34e9].map(duration);
+        assert_eq!(cases, ["5.4 ns", "50 ns", "1 µs", "1.2 µs", "12 µs", "1.5 ms", "2.3 s"]);
     }
 
     #[test]
     fn ratios_are_short_to_read() {
-        assert_eq!([0.123, 99.0, 12_345.6, f64::INFINITY, f64::NAN].map(number), ["0.12", "99.00", "12 346", "∞", "-"]);
+        assert_eq!(
+            [0.0012, 0.123, 99.0, 12_345.6, f64::INFINITY, f64::NAN].map(number),
+            ["0.0012", "0.12", "99.00", "12 346", "∞", "-"]
+        );
     }
 }
