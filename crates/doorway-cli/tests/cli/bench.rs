@@ -48,11 +48,9 @@ fn a_table_has_ratios_first() {
     assert_eq!(lines.next(), Some("slots: threads, n = 2, k = 4, 50 ns inside, no think time"));
     let head = lines.next().expect("a head");
     assert!(head.starts_with("  × tokio Semaphore  lock"), "{head}");
-    let rows: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
-    assert!(
-        rows.iter().any(|row| row.trim_start_matches("  1.00").trim_start().starts_with("tokio Semaphore ")),
-        "{out}"
-    );
+    // On a busy machine so short a measurement may see nothing, and then there is no ratio.
+    let own = |row: &str| row.trim_start_matches([' ', '1', '.', '0', '-']).starts_with("tokio Semaphore ");
+    assert!(lines.take_while(|line| !line.is_empty()).any(own), "{out}");
     // Those with one slot have no place here.
     assert!(out.contains("async-lock Semaphore") && !out.contains("std Mutex  "), "{out}");
 }
