@@ -13,10 +13,14 @@ pub(crate) struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is only one of it")]
 pub(crate) enum Command {
     /// Explore, simulate and replay the published algorithms
     #[command(subcommand)]
     Lab(Lab),
+    /// Measure locks for threads and tasks against one another
+    #[command(after_help = BENCH_HELP)]
+    Bench(Bench),
 }
 
 #[derive(Debug, Subcommand)]
@@ -120,6 +124,56 @@ Examples:
   doorway lab rmr bakery yang-anderson --up-to 256
   doorway lab rmr burns-lamport --scheduler 002-section-4 --exact
   doorway lab rmr yang-anderson --up-to 4096 --total 100000 --scheduler oblivious --max-steps 10000000000";
+
+const BENCH_HELP: &str = "\
+In each round every lock runs once, in turn. A ratio is a lock's passages per second over those of
+the reference in the same round, and its median over the rounds: above 1, the lock is faster. All
+processes compete before, while and after anything is measured. Ratios come first in each table; then
+passages per second, the most passages of a process over the fewest (share), and waits.
+
+The order is judged by stamps that are taken outside the lock. A lock with a doorway of its own is
+`fifo`, or it is wrong. Of the others it is said how many passages in a hundred went in ahead of k
+who had begun earlier.
+
+Exit code:
+  0  done
+  1  a lock let too many in, or let somebody overtake who may not
+  2  usage error
+
+Examples:
+  doorway bench                                  all groups; about a quarter of an hour
+  doorway bench --quick                          fewer settings, shorter measurements
+  doorway bench uncontended task --json
+  doorway bench turns --lock FairMutex --lock tokio
+  doorway bench threads --threads 2,8 --seconds 0.5 --rounds 15";
+
+#[derive(Debug, Args)]
+pub(crate) struct Bench {
+    /// What to measure, see --list; default: everything
+    #[arg(value_name = "GROUP")]
+    pub(crate) groups: Vec<String>,
+    /// List the groups and the locks, and measure nothing
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) list: bool,
+    /// Rounds that count, at least 7
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    pub(crate) rounds: u32,
+    /// Seconds for which passages are counted in each measurement; default: 0.1, or 0.02 with --quick
+    #[arg(long, value_name = "S")]
+    pub(crate) seconds: Option<f64>,
+    /// Fewer settings, shorter measurements
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Numbers of threads or tasks; default: those of each group
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    pub(crate) threads: Vec<usize>,
+    /// Only locks with this in their name, and the references; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) lock: Vec<String>,
+    /// Print JSON, one object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct List {

@@ -3,9 +3,11 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod bench;
 mod error;
 mod lab;
 mod output;
+mod progress;
 mod table;
 
 use std::process::ExitCode;
@@ -33,5 +35,6 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.command {
         Command::Lab(lab) => lab::run(lab),
+        Command::Bench(args) => bench::run(&args),
     }
 }

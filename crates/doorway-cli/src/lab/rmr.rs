@@ -12,11 +12,8 @@ use doorway_lab::{
     simulate::schedulers,
 };
 
-use super::{
-    MAX_N, MAX_SESSIONS, SESSIONS,
-    watch::{shown, watched},
-};
-use crate::{args::Rmr, error::Failure, output::print, table::grouped};
+use super::{MAX_N, MAX_SESSIONS, SESSIONS, watch::watched};
+use crate::{args::Rmr, error::Failure, output::print, progress::shown, table::grouped};
 
 /// All that was found out about one algorithm.
 struct Found {

@@ -2,6 +2,7 @@
 
 #![allow(missing_docs, unreachable_pub)]
 
+mod bench;
 mod check;
 mod equivalent;
 mod groups;

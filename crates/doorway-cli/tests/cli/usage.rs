@@ -135,6 +135,7 @@ fn everything_has_help() {
         &["lab", "simulate"],
         &["lab", "rmr"],
         &["lab", "replay"],
+        &["bench"],
     ] {
         for flag in ["-h", "--help"] {
             let text = prints(0, &[command, &[flag]].concat());
