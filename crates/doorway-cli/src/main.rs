@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod chart;
 mod error;
 mod lab;
 mod output;
