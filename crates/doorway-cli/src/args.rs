@@ -83,8 +83,11 @@ Schedulers:
                      in DSM, and when somebody enters or leaves (paper 004): anybody
     locality-aware:hold-writes     remote writes are held back until everybody else waits
     locality-aware:hold-release    whoever is inside is held back until everybody else waits
+    locality-aware:backpack        against randomized: whoever is about to join is held back until its
+                                   leader has entered
   strong-adaptive    one that sees everything: anybody
     strong-adaptive:victim         makes the last process pay in CC as often as it can
+    strong-adaptive:backpack       against randomized: by the coins, leaders find nobody to wait for
   002-section-4      burns-lamport only: its last process is blocked n(n-1)/2 times in one passage
   002-section-6      group-black-white-bakery only: what lets two sessions in if it is --mutant naive
   003-section-5:I,J  queue and the tickets only, k ≤ J < I < n: one of the runs h(I, J) of which no
