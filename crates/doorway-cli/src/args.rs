@@ -113,6 +113,9 @@ and it is shown what waiting costs. With --exact, the most over all runs, for 2 
 
 With --plot, the means in DSM are drawn as well. A run that was cut off is not drawn.
 
+What --up-to and --scheduler say of one algorithm alone, as ALG=VALUE, goes before --up-to and beside
+--scheduler for all.
+
 Schedulers: random, pct, round-robin and, for burns-lamport, 002-section-4; adversaries if asked
 for; see lab simulate.
 
@@ -234,11 +237,10 @@ pub(crate) struct Rmr {
     /// Sessions (groups); default: 2
     #[arg(long, value_name = "S")]
     pub(crate) sessions: Option<usize>,
-    /// The most processes; ALG=N for one algorithm alone; default: 64
+    /// The most processes; ALG=N for one algorithm; default: 64
     #[arg(long, value_name = "N")]
     pub(crate) up_to: Vec<For<usize>>,
-    /// Who moves next; may be repeated; ALG=NAME for one algorithm alone, beside those for all; default: all there are
-    /// for the algorithm
+    /// Who moves next; may be repeated; ALG=NAME for one algorithm; default: all there are for it
     #[arg(long, value_name = "NAME")]
     pub(crate) scheduler: Vec<For<String>>,
     /// Passages per process
@@ -256,7 +258,7 @@ pub(crate) struct Rmr {
     /// Find the most references over all runs, for 2 and 3 processes
     #[arg(long)]
     pub(crate) exact: bool,
-    /// Draw the mean in DSM over n, a curve for each algorithm and scheduler, into this file (SVG)
+    /// Draw the means in DSM over n into this file (SVG)
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
     /// With --exact: give up a search after this many states
