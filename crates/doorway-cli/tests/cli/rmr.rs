@@ -133,7 +133,7 @@ fn drawn(svg: &str) -> (Vec<usize>, Vec<&str>) {
         let lines = svg.lines().filter(move |text| text.starts_with(line));
         lines.filter_map(move |text| Some(text.split_once(from)?.1.split_once(to)?.0))
     };
-    let places = between("<polyline ", "points=\"", '"').map(|points| points.split(' ').count());
+    let places = between("<polyline ", "points=\"", '"').map(|points| points.split_whitespace().count());
     (places.collect(), between("<polygon ", "<title>", '<').collect())
 }
 
