@@ -1,6 +1,6 @@
 //! The command line: every command and flag, with its help.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, str::FromStr};
 
 use clap::{Args, Parser, Subcommand};
 
@@ -87,8 +87,11 @@ Schedulers:
                      in DSM, and when somebody enters or leaves (paper 004): anybody
     locality-aware:hold-writes     remote writes are held back until everybody else waits
     locality-aware:hold-release    whoever is inside is held back until everybody else waits
+    locality-aware:backpack        against randomized: whoever is about to join is held back until its
+                                   leader has entered
   strong-adaptive    one that sees everything: anybody
     strong-adaptive:victim         makes the last process pay in CC as often as it can
+    strong-adaptive:backpack       against randomized: by the coins, leaders find nobody to wait for
   002-section-4      burns-lamport only: its last process is blocked n(n-1)/2 times in one passage
   002-section-6      group-black-white-bakery only: what lets two sessions in if it is --mutant naive
   003-section-5:I,J  queue and the tickets only, k ≤ J < I < n: one of the runs h(I, J) of which no
@@ -112,6 +115,11 @@ passage with coherent caches (CC) and with distributed shared memory (DSM), and 
 and their mean over n, log₂ n and n². What is not local-spin has no bound in DSM: it is not fitted,
 and it is shown what waiting costs. With --exact, the most over all runs, for 2 and 3 processes.
 
+With --plot, the means in DSM are drawn as well. A run that was cut off is not drawn.
+
+What --up-to and --scheduler say of one algorithm alone, as ALG=VALUE, goes before --up-to and beside
+--scheduler for all.
+
 Schedulers: random, pct, round-robin and, for burns-lamport, 002-section-4; adversaries if asked
 for; see lab simulate.
 
@@ -123,7 +131,8 @@ Examples:
   doorway lab rmr
   doorway lab rmr bakery yang-anderson --up-to 256
   doorway lab rmr burns-lamport --scheduler 002-section-4 --exact
-  doorway lab rmr yang-anderson --up-to 4096 --total 100000 --scheduler oblivious --max-steps 10000000000";
+  doorway lab rmr yang-anderson --up-to 4096 --total 100000 --scheduler oblivious --max-steps 10000000000
+  doorway lab rmr bakery mcs --up-to 1024 --up-to bakery=64 --scheduler oblivious --plot mean.svg";
 
 const BENCH_HELP: &str = "\
 In each round every lock runs once, in turn. A ratio is a lock's passages per second over those of
@@ -285,12 +294,12 @@ pub(crate) struct Rmr {
     /// Sessions (groups); default: 2
     #[arg(long, value_name = "S")]
     pub(crate) sessions: Option<usize>,
-    /// The most processes
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    pub(crate) up_to: usize,
-    /// Who moves next; may be repeated; default: all there are for the algorithm
+    /// The most processes; ALG=N for one algorithm; default: 64
+    #[arg(long, value_name = "N")]
+    pub(crate) up_to: Vec<For<usize>>,
+    /// Who moves next; may be repeated; ALG=NAME for one algorithm; default: all there are for it
     #[arg(long, value_name = "NAME")]
-    pub(crate) scheduler: Vec<String>,
+    pub(crate) scheduler: Vec<For<String>>,
     /// Passages per process
     #[arg(long, value_name = "P", default_value_t = 5)]
     pub(crate) passages: u64,
@@ -306,6 +315,9 @@ pub(crate) struct Rmr {
     /// Find the most references over all runs, for 2 and 3 processes
     #[arg(long)]
     pub(crate) exact: bool,
+    /// Draw the means in DSM over n into this file (SVG)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
     /// With --exact: give up a search after this many states
     #[arg(long, value_name = "M", default_value_t = 5_000_000)]
     pub(crate) max_states: u64,
@@ -318,4 +330,30 @@ pub(crate) struct Rmr {
 pub(crate) struct Replay {
     /// A trace written by `doorway lab check --trace`
     pub(crate) file: PathBuf,
+}
+
+/// A value for every algorithm, or as `ALG=VALUE` for one of them.
+#[derive(Clone, Debug)]
+pub(crate) struct For<T> {
+    pub(crate) algorithm: Option<String>,
+    pub(crate) value: T,
+}
+
+impl<T> For<T> {
+    /// Whether it is said of this algorithm, by its name or with all others.
+    pub(crate) fn concerns(&self, name: &str) -> bool {
+        self.algorithm.as_ref().is_none_or(|algorithm| algorithm == name)
+    }
+}
+
+impl<T: FromStr> FromStr for For<T> {
+    type Err = T::Err;
+
+    fn from_str(text: &str) -> Result<Self, T::Err> {
+        let (algorithm, value) = match text.split_once('=') {
+            Some((algorithm, value)) => (Some(algorithm.into()), value),
+            None => (None, text),
+        };
+        Ok(Self { algorithm, value: value.parse()? })
+    }
 }

@@ -4,6 +4,7 @@
 
 mod args;
 mod bench;
+mod chart;
 mod error;
 mod lab;
 mod output;

@@ -2,13 +2,17 @@
 //!
 //! The machine changes its mind about how fast it is, so no lock is measured from beginning to end: in each round every
 //! lock has its turn, and what is shown is the median over the rounds, of the time and of its ratio to the Bakery's in the
-//! same round. Nothing is judged here. Contended rows measure the scheduler as much as the code.
+//! same round. Nothing is judged here. Contended rows measure the scheduler as much as the code. At the end the lock of paper
+//! 004 and MCS stand beside the standard library's mutex, with all threads at once.
 
 use std::{
     hint::black_box,
-    sync::atomic::{
-        AtomicBool, AtomicUsize,
-        Ordering::{Relaxed, SeqCst},
+    sync::{
+        Mutex,
+        atomic::{
+            AtomicBool, AtomicUsize,
+            Ordering::{Relaxed, SeqCst},
+        },
     },
     thread,
     time::{Duration, Instant},
@@ -16,7 +20,7 @@ use std::{
 
 use doorway_core::{
     Algorithm, Exclusion, Problem, Request, Size, Unfit, for_each_algorithm,
-    mutex::Bakery,
+    mutex::{Bakery, Mcs, Randomized},
     native::{Backoff, Instance, Native},
 };
 
@@ -49,7 +53,39 @@ where
 {
     // A new one each time: what a process keeps from passage to passage would have to be kept from round to round.
     let lock = &Instance::<A>::new(size).expect("it has been built before");
-    let (ready, stop) = (&AtomicUsize::new(0), &AtomicBool::new(false));
+    race(processes, turn, |p| {
+        let mut m = lock.view(Backoff, p as u64);
+        let mut keep = Some(lock.algorithm().keep(p));
+        // Each of its own session, where there are as many.
+        let requests = A::Request::all(size);
+        let request = requests[p % requests.len()].clone();
+        move || {
+            let mut kept = keep.take().expect("it is put back");
+            for _ in 0..CHUNK {
+                let Ok((next, _)) = lock.passage(&mut m, p, request.clone(), kept, || black_box(p));
+                kept = next;
+            }
+            keep = Some(kept);
+        }
+    })
+}
+
+/// The same of the standard library's mutex.
+fn run_std(_: Size, processes: &[usize], turn: Duration) -> f64 {
+    let lock = &Mutex::new(());
+    race(processes, turn, |p| {
+        move || {
+            for _ in 0..CHUNK {
+                let _inside = lock.lock().expect("nobody panics inside");
+                black_box(p);
+            }
+        }
+    })
+}
+
+/// Nanoseconds per passage when these processes make chunks of them for so long.
+fn race<C: FnMut()>(processes: &[usize], turn: Duration, chunks: impl Fn(usize) -> C + Sync) -> f64 {
+    let (ready, stop, chunks) = (&AtomicUsize::new(0), &AtomicBool::new(false), &chunks);
     thread::scope(|scope| {
         let (&first, rest) = processes.split_first().expect("somebody competes");
         let start = move || {
@@ -60,9 +96,9 @@ where
             }
             Instant::now()
         };
-        let other = |&p| scope.spawn(move || process(lock, size, p, start, |_| stop.load(Relaxed)));
+        let other = |&p| scope.spawn(move || process(chunks(p), start, |_| stop.load(Relaxed)));
         let others: Vec<_> = rest.iter().map(other).collect();
-        let mine = process(lock, size, first, start, |begin| begin.elapsed() >= turn);
+        let mine = process(chunks(first), start, |begin| begin.elapsed() >= turn);
         stop.store(true, Relaxed);
         let theirs = others.into_iter().map(|other| other.join().expect("passages do not panic"));
         // From the first who began to the last who ended: each of them may have been kept from running meanwhile.
@@ -72,29 +108,11 @@ where
 }
 
 /// Passages until it is over: how many, and when they began and ended.
-fn process<'a, A>(
-    lock: &'a Instance<A>,
-    size: Size,
-    p: usize,
+fn process(
+    mut chunk: impl FnMut(),
     start: impl Fn() -> Instant,
     over: impl Fn(Instant) -> bool,
-) -> (u64, Instant, Instant)
-where
-    A: Exclusion<Native<'a, Backoff>>,
-{
-    let mut m = lock.view(Backoff, p as u64);
-    let mut keep = Some(lock.algorithm().keep(p));
-    // Each of its own session, where there are as many.
-    let requests = A::Request::all(size);
-    let request = &requests[p % requests.len()];
-    let mut chunk = || {
-        let mut kept = keep.take().expect("it is put back");
-        for _ in 0..CHUNK {
-            let Ok((next, _)) = lock.passage(&mut m, p, request.clone(), kept, || black_box(p));
-            kept = next;
-        }
-        keep = Some(kept);
-    };
+) -> (u64, Instant, Instant) {
     chunk(); // brings the registers into the caches
     let begin = start();
     let mut passages = 0;
@@ -129,6 +147,14 @@ macro_rules! all_contenders {
     ($($algorithm:ty),* $(,)?) => { [$(contenders::<$algorithm> as fn(usize) -> Vec<Contender>),*] };
 }
 
+/// The locks that are measured among as many threads as they are for; the standard library's is the last one.
+fn crowd(n: usize) -> Vec<Contender> {
+    let mut all = contenders::<Randomized>(n);
+    all.extend(contenders::<Mcs>(n));
+    all.push(Contender { name: "std::sync::Mutex".into(), size: Size::mutex(n), run: Ok(run_std) });
+    all
+}
+
 /// Nanoseconds per passage of every contender, round by round.
 fn measure(all: &[Contender], processes: &[usize], plan: &Plan) -> Vec<Vec<f64>> {
     let mut times = vec![Vec::new(); all.len()];
@@ -155,6 +181,11 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
+/// The median over the rounds of how many times as long one takes as another in the same round.
+fn ratio(mine: &[f64], its: &[f64]) -> f64 {
+    median(mine.iter().zip(its).map(|(mine, its)| mine / its).collect())
+}
+
 fn main() {
     // `cargo test --all-targets` runs this too, unoptimised: then it only shows that everything works.
     let bench = std::env::args().any(|arg| arg == "--bench");
@@ -176,12 +207,20 @@ fn main() {
                 print!("{:>8}  {name:<32} {:<18} ", processes.len(), size.to_string());
                 match run {
                     Ok(_) => {
-                        let ratio = median(mine.iter().zip(&times[bakery]).map(|(mine, its)| mine / its).collect());
-                        println!("{:>12.1} {ratio:>10.2}", median(mine.clone()));
+                        println!("{:>12.1} {:>10.2}", median(mine.clone()), ratio(mine, &times[bakery]));
                     }
                     Err(unfit) => println!("{:>12}  {}", "–", short(unfit)),
                 }
             }
+        }
+    }
+    println!("\n{:>8}  {:<32} {:>10} {:>12}", "threads", "all at once", "to std", "ns/passage");
+    for n in [2, 8, 32] {
+        let all = crowd(n);
+        let times = measure(&all, &(0..n).collect::<Vec<_>>(), &together);
+        let std = times.last().expect("it is there");
+        for (contender, mine) in all.iter().zip(&times) {
+            println!("{n:>8}  {:<32} {:>10.2} {:>12.1}", contender.name, ratio(mine, std), median(mine.clone()));
         }
     }
     if !bench {

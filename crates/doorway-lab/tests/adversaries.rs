@@ -140,6 +140,37 @@ fn the_victim_pays() {
     }
 }
 
+/// Attempts per passage of paper 004's lock, and the mean in DSM: 2 000 passages or a few more.
+fn attempts(n: usize, name: &str) -> (f64, f64) {
+    let subject = subject("randomized", n);
+    let how = Simulation { max_steps: 1_000_000_000, ..passages(2_000_u64.div_ceil(n as u64), 4) };
+    let outcome = run(&*subject, name, &how);
+    assert!(outcome.violations == 0 && !outcome.cut_off && !outcome.stuck, "{n} {name}");
+    let attempts: u64 = (0..n).map(|p| outcome.lines.of(p, 5)).sum();
+    let dsm = outcome.meter.dsm;
+    let figures = (attempts as f64 / dsm.passages as f64, dsm.mean());
+    println!("n = {n}, {name}: {:.3} attempts per passage, {:.2} references", figures.0, figures.1);
+    figures
+}
+
+/// Who sees kinds and places of steps makes others try again and again; but they pay a constant for that.
+#[test]
+fn backpacks_are_closed_before_others_get_in() {
+    for n in [16, 64] {
+        let (chance, closed) = (attempts(n, "locality-aware"), attempts(n, "locality-aware:backpack"));
+        assert!(closed.0 > 1.4 * chance.0 && closed.1 > 1.3 * chance.1, "n = {n}: {closed:?} against {chance:?}");
+    }
+    let [few, many] = [16, 256].map(|n| attempts(n, "locality-aware:backpack").1);
+    assert!(many < 1.25 * few, "{many} among 256, {few} among 16");
+}
+
+/// Who sees where they are about to write makes nearly everybody try again for each who passes: the mean grows with n.
+#[test]
+fn nobody_gets_in_if_the_coins_are_seen() {
+    let [few, more] = [8, 32].map(|n| attempts(n, "strong-adaptive:backpack"));
+    assert!(more.0 > 3.0 * few.0 && more.1 > 3.0 * few.1, "{few:?} among 8, {more:?} among 32");
+}
+
 /// It moves for nothing only if nobody else gets anywhere.
 #[test]
 fn the_victim_moves_when_it_pays() {

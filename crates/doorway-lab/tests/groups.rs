@@ -228,6 +228,7 @@ fn the_references_of_group_locks_grow_with_n() {
             passages: Passages::Each(4),
             seed: 0,
             max_steps: 50_000_000,
+            workers: 2,
         };
         let entrant = Entrant::named(name).expect("it is in the registry");
         let measured = measure(entrant, &sweep, &Watch::default()).expect("it runs");

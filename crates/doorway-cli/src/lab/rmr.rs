@@ -1,5 +1,6 @@
 //! `doorway lab rmr`.
 
+mod plot;
 mod show;
 
 use std::{collections::BTreeSet, process::ExitCode, sync::atomic::Ordering::Relaxed, thread, time::Instant};
@@ -13,7 +14,13 @@ use doorway_lab::{
 };
 
 use super::{MAX_N, MAX_SESSIONS, SESSIONS, watch::watched};
-use crate::{args::Rmr, error::Failure, output::print, progress::shown, table::grouped};
+use crate::{
+    args::{For, Rmr},
+    error::Failure,
+    output::print,
+    progress::shown,
+    table::grouped,
+};
 
 /// All that was found out about one algorithm.
 struct Found {
@@ -32,6 +39,9 @@ struct Exact {
 /// Runs the command.
 pub(crate) fn run(args: &Rmr) -> Result<ExitCode, Failure> {
     let entrants = entrants(args)?;
+    if let Some(path) = &args.plot {
+        plot::check(path, &entrants)?;
+    }
     let mut all = Vec::new();
     for (i, entrant) in entrants.iter().enumerate() {
         let found = Found {
@@ -45,9 +55,14 @@ pub(crate) fn run(args: &Rmr) -> Result<ExitCode, Failure> {
             print(&format!("{}{}", if i > 0 { "\n" } else { "" }, show::text(&found)))?;
         }
         all.push(found);
+        if let Some(path) = &args.plot {
+            plot::write(path, &all)?;
+        }
     }
     if args.json {
         print(&show::json(&all))?;
+    } else if args.plot.is_some() {
+        print(&format!("\n{}", plot::table(&all)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -55,11 +70,13 @@ pub(crate) fn run(args: &Rmr) -> Result<ExitCode, Failure> {
 /// The algorithms that are asked for, if what is asked of them makes sense.
 fn entrants(args: &Rmr) -> Result<Vec<&'static Entrant>, Failure> {
     let usage = |text: String| Err(Failure::Usage(text));
-    if args.up_to < 2 {
-        return usage(format!("--up-to {}: the smallest n is 2; try --up-to 64", args.up_to));
-    }
-    if args.up_to > MAX_N {
-        return usage(format!("--up-to {}: the lab runs at most {MAX_N} processes", args.up_to));
+    for &For { value, .. } in &args.up_to {
+        if value < 2 {
+            return usage(format!("--up-to {value}: the smallest n is 2; try --up-to 64"));
+        }
+        if value > MAX_N {
+            return usage(format!("--up-to {value}: the lab runs at most {MAX_N} processes"));
+        }
     }
     if args.passages == 0 {
         return usage("--passages 0: nothing would happen; try --passages 1".into());
@@ -67,7 +84,7 @@ fn entrants(args: &Rmr) -> Result<Vec<&'static Entrant>, Failure> {
     if args.total == Some(0) {
         return usage("--total 0: nothing would happen; try --total 100000".into());
     }
-    if let Some(script) = args.scheduler.iter().find(|name| name.starts_with("script:")) {
+    if let Some(script) = args.scheduler.iter().map(|s| &s.value).find(|name| name.starts_with("script:")) {
         return usage(format!("--scheduler {script}: a script is for one n; try lab simulate"));
     }
     let entrants = match &args.algorithms[..] {
@@ -79,14 +96,18 @@ fn entrants(args: &Rmr) -> Result<Vec<&'static Entrant>, Failure> {
             entrants
         }
     };
+    let measured = |name: &String| entrants.iter().any(|entrant| entrant.name == name);
+    let one = |up_to: &For<usize>| up_to.algorithm.clone();
+    let ones = args.up_to.iter().filter_map(one).map(|name| ("--up-to", name));
+    let ones = ones.chain(args.scheduler.iter().filter_map(|s| s.algorithm.clone()).map(|name| ("--scheduler", name)));
+    if let Some((flag, name)) = ones.into_iter().find(|(_, name)| !measured(name)) {
+        return usage(format!("{flag} {name}=…: {name} is not measured here; name it before, too"));
+    }
+    let up_to = entrants.iter().map(|entrant| up_to(args, entrant)).min().unwrap_or(UP_TO);
     match args.k {
         Some(0) => return usage("-k 0: there has to be a slot; try -k 1".into()),
-        Some(k) if k >= args.up_to => {
-            return usage(format!(
-                "-k {k} with --up-to {}: nobody would have to wait; try -k {}",
-                args.up_to,
-                args.up_to / 2
-            ));
+        Some(k) if k >= up_to => {
+            return usage(format!("-k {k} with --up-to {up_to}: nobody would have to wait; try -k {}", up_to / 2));
         }
         Some(k) if k > 1 && !args.algorithms.is_empty() => {
             if let Some(mutex) = entrants.iter().find(|entrant| entrant.claims.problem != Problem::KExclusion) {
@@ -113,7 +134,8 @@ fn entrants(args: &Rmr) -> Result<Vec<&'static Entrant>, Failure> {
     }
     for entrant in &entrants {
         let there = [&schedulers(entrant.name)[..], &ADVERSARIES[..]].concat();
-        if let Some(name) = args.scheduler.iter().find(|name| !there.contains(&name.as_str())) {
+        let mut named = args.scheduler.iter().filter(|scheduler| scheduler.concerns(entrant.name)).map(|s| &s.value);
+        if let Some(name) = named.find(|name| !there.contains(&name.as_str())) {
             let there = there.join(", ");
             return usage(format!("there is no scheduler {name:?} for {}; there are {there}", entrant.name));
         }
@@ -121,19 +143,35 @@ fn entrants(args: &Rmr) -> Result<Vec<&'static Entrant>, Failure> {
     Ok(entrants)
 }
 
+/// The most processes unless told otherwise.
+const UP_TO: usize = 64;
+
+/// The most processes of this algorithm: what is said of it alone goes before what is said of all.
+fn up_to(args: &Rmr, entrant: &Entrant) -> usize {
+    let said = args.up_to.iter().filter(|up_to| up_to.concerns(entrant.name));
+    said.max_by_key(|up_to| up_to.algorithm.is_some()).map_or(UP_TO, |up_to| up_to.value)
+}
+
 fn sweep(args: &Rmr, entrant: &Entrant) -> Sweep {
+    let asked = args.scheduler.iter().filter(|scheduler| scheduler.concerns(entrant.name));
     Sweep {
         k: if entrant.claims.problem == Problem::KExclusion { args.k.unwrap_or(2) } else { 1 },
         sessions: args.sessions.unwrap_or(SESSIONS),
-        up_to: args.up_to,
-        schedulers: match &args.scheduler[..] {
-            [] => schedulers(entrant.name).into_iter().map(String::from).collect(),
-            names => names.to_vec(),
+        up_to: up_to(args, entrant),
+        schedulers: match asked.map(|scheduler| scheduler.value.clone()).collect::<Vec<_>>() {
+            none if none.is_empty() => schedulers(entrant.name).into_iter().map(String::from).collect(),
+            names => names,
         },
         passages: args.total.map_or(Passages::Each(args.passages), Passages::Total),
         seed: args.seed,
         max_steps: args.max_steps,
+        workers: workers(),
     }
+}
+
+/// One for each core.
+fn workers() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn curves(entrant: &Entrant, sweep: &Sweep) -> Result<Measured, Failure> {
@@ -153,8 +191,7 @@ fn exact(entrant: &Entrant, args: &Rmr) -> Result<Vec<Exact>, Failure> {
         Problem::Mutex => vec![Size::mutex(2), Size::mutex(3)],
         Problem::Group => [2, 3].map(|n| Size::group(n, args.sessions.unwrap_or(SESSIONS))).to_vec(),
     };
-    let workers = thread::available_parallelism().map_or(1, usize::from);
-    let limits = Limits { passages: None, max_states: args.max_states, workers };
+    let limits = Limits { passages: None, max_states: args.max_states, workers: workers() };
     let mut found = Vec::new();
     for size in sizes {
         // What it refuses is said with the curves.

@@ -127,6 +127,82 @@ fn a_run_that_is_cut_off_says_so() {
     assert!(text.contains("100, cut off"), "{text}");
 }
 
+/// The places of a curve, and what its marks say.
+fn drawn(svg: &str) -> (Vec<usize>, Vec<&str>) {
+    let between = |line: &'static str, from: &'static str, to: char| {
+        let lines = svg.lines().filter(move |text| text.starts_with(line));
+        lines.filter_map(move |text| Some(text.split_once(from)?.1.split_once(to)?.0))
+    };
+    let places = between("<polyline ", "points=\"", '"').map(|points| points.split_whitespace().count());
+    (places.collect(), between("<polygon ", "<title>", '<').collect())
+}
+
+/// A curve for each algorithm and scheduler, a point for each n, and the numbers are those of the JSON.
+#[test]
+fn what_was_measured_is_drawn() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("mean.svg");
+    let file = path.to_str().expect("a name");
+    let args = ["lab", "rmr", "bakery", "mcs", "--up-to", "16", "--up-to", "bakery=4", "--scheduler", "oblivious"];
+    let more = ["--scheduler", "mcs=locality-aware", "--total", "50", "--plot", file];
+    let report = json(0, &[&args[..], &more, &["--json"]].concat());
+    let svg = std::fs::read_to_string(&path).expect("it is written");
+    let (places, says) = drawn(&svg);
+    assert_eq!(places, [2, 4, 4], "{svg}");
+    let mut expected = Vec::new();
+    for entry in report.as_array().expect("an array") {
+        for curve in entry["curves"].as_array().expect("an array") {
+            let name =
+                format!("{}, {}", texts(&value!([entry["algorithm"]]))[0], texts(&value!([curve["scheduler"]]))[0]);
+            for point in curve["points"].as_array().expect("an array") {
+                let mean = point["rmr"]["dsm"]["mean"].as_f64().expect("a number");
+                expected.push(format!("{name}, n = {}: {mean:.2}", point["n"]));
+            }
+        }
+    }
+    assert_eq!(says, expected);
+    for text in ["references per passage in DSM", "50 passages or a few more", "locality-aware, oblivious"] {
+        assert!(svg.contains(text), "{text}: {svg}");
+    }
+    let text = prints(0, &[&args[..], &more].concat());
+    let row = text.lines().last().expect("a line").split_whitespace().collect::<Vec<_>>();
+    let last = expected.last().and_then(|text| text.rsplit(' ').next()).expect("a number");
+    assert_eq!((row[..2].to_vec(), row.last()), (vec!["mcs", "locality-aware"], Some(&last)), "{text}");
+}
+
+#[test]
+fn a_run_that_was_cut_off_is_not_drawn() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("mean.SVG");
+    let file = path.to_str().expect("a name");
+    let cut = ["--up-to", "8", "--scheduler", "random", "--max-steps", "300", "--plot", file];
+    let report = json(0, &[&["lab", "rmr", "bakery", "--json"][..], &cut].concat());
+    let points = report[0]["curves"][0]["points"].as_array().expect("an array");
+    let complete = points.iter().filter(|point| point["complete"] == true).count();
+    assert!((1..points.len()).contains(&complete), "{report}");
+    assert_eq!(drawn(&std::fs::read_to_string(&path).expect("it is written")).0, [complete]);
+}
+
+/// Before anything is measured.
+#[test]
+fn a_figure_that_cannot_be_written_is_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| dir.path().join(name).to_str().expect("a name").to_owned();
+    std::fs::create_dir(at("dir.svg")).expect("a directory");
+    for (path, complaint) in [
+        (at("mean.png"), "a figure is an SVG file; try --plot mean.svg"),
+        (at("svg"), "a figure is an SVG file"),
+        (at("none/mean.svg"), "cannot write"),
+        (at("dir.svg"), "cannot write"),
+    ] {
+        let line = refused(&["lab", "rmr", "bakery", "--plot", &path]);
+        assert!(line.contains(complaint), "{path}: {line}");
+    }
+    let line = refused(&["lab", "rmr", "--plot", &at("all.svg")]);
+    assert!(line.contains("name 8 algorithms or fewer"), "{line}");
+    assert!(!dir.path().join("all.svg").exists());
+}
+
 #[test]
 fn what_makes_no_sense_is_refused() {
     for (args, complaint) in [
@@ -136,6 +212,11 @@ fn what_makes_no_sense_is_refused() {
         (&["--up-to", "0"], "try --up-to 64"),
         (&["--up-to", "4097"], "at most 4096 processes"),
         (&["--up-to", "many"], "'many'"),
+        (&["bakery", "--up-to", "bakery=many"], "'bakery=many'"),
+        (&["bakery", "--up-to", "bakery=1"], "try --up-to 64"),
+        (&["bakery", "--up-to", "mcs=8"], "mcs is not measured here"),
+        (&["bakery", "--scheduler", "mcs=random"], "mcs is not measured here"),
+        (&["bakery", "--scheduler", "bakery=luck"], "there is no scheduler \"luck\" for bakery"),
         (&["--passages", "0"], "try --passages 1"),
         (&["--total", "0"], "try --total 100000"),
         (&["--total", "10", "--passages", "10"], "--passages"),

@@ -5,9 +5,12 @@
 mod fit;
 mod spin;
 
-use std::sync::{
-    Mutex, PoisonError,
-    atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+use std::{
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
+    },
+    thread,
 };
 
 use doorway_core::{Problem, Size, Unfit};
@@ -41,6 +44,8 @@ pub struct Sweep {
     pub seed: u64,
     /// Steps of one run at most.
     pub max_steps: u64,
+    /// How many runs are made at a time. Each follows from its seed, whatever runs beside it.
+    pub workers: usize,
 }
 
 /// How many passages are made.
@@ -69,17 +74,24 @@ pub struct Watch {
     pub steps: AtomicU64,
     /// Set by the watcher to make the measurement stop.
     pub cancel: AtomicBool,
-    now: Mutex<String>,
+    /// By worker.
+    now: Mutex<Vec<String>>,
 }
 
 impl Watch {
     /// What is being run, in words.
     pub fn now(&self) -> String {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let all = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().filter(|now| !now.is_empty()).cloned().collect::<Vec<_>>().join(", ")
     }
 
-    fn is(&self, now: String) {
-        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    /// What this worker runs now.
+    fn is(&self, worker: usize, now: String) {
+        let mut all = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        if worker >= all.len() {
+            all.resize(worker + 1, String::new());
+        }
+        all[worker] = now;
     }
 }
 
@@ -170,20 +182,38 @@ pub fn measure(entrant: &Entrant, sweep: &Sweep, watch: &Watch) -> Result<Measur
             Err(unfit) => measured.refused.push((size, unfit)),
         }
     }
-    for name in &sweep.schedulers {
-        let mut points = Vec::new();
-        for subject in &subjects {
-            watch.is(format!("{} n = {} {name}", entrant.name, subject.size().n));
-            points.push(point(&**subject, sweep, name, watch)?);
-            if watch.cancel.load(Relaxed) {
-                break;
-            }
-        }
-        measured.curves.push(Curve { scheduler: name.clone(), points });
-    }
+    measured.curves = curves(&subjects, sweep, watch)?;
     measured.waiting = waiting(entrant, sweep).map_err(SimulateError::Fault)?;
     measured.cancelled = watch.cancel.load(Relaxed);
     Ok(measured)
+}
+
+/// Every subject under every scheduler, several at a time.
+fn curves(subjects: &[Box<dyn Subject>], sweep: &Sweep, watch: &Watch) -> Result<Vec<Curve>, SimulateError> {
+    // Those that take longest come first: so the workers are done at about the same time.
+    let under = |subject| sweep.schedulers.iter().enumerate().map(move |(curve, name)| (subject, curve, name));
+    let (runs, next) = (&subjects.iter().rev().flat_map(under).collect::<Vec<_>>(), &AtomicUsize::new(0));
+    let work = move |worker: usize| {
+        let mut points = Vec::new();
+        while let Some(&(subject, curve, name)) = runs.get(next.fetch_add(1, Relaxed)) {
+            if watch.cancel.load(Relaxed) && !points.is_empty() {
+                break;
+            }
+            watch.is(worker, format!("{} n = {} {name}", subject.name(), subject.size().n));
+            points.push((curve, point(&**subject, sweep, name, watch)?));
+        }
+        Ok(points)
+    };
+    let points = thread::scope(|scope| {
+        let workers: Vec<_> = (0..sweep.workers.max(1)).map(|worker| scope.spawn(move || work(worker))).collect();
+        let points = workers.into_iter().map(|worker| worker.join().expect("a run does not panic"));
+        points.collect::<Result<Vec<_>, SimulateError>>()
+    })?;
+    let empty = |scheduler: &String| Curve { scheduler: scheduler.clone(), points: Vec::new() };
+    let mut curves: Vec<_> = sweep.schedulers.iter().map(empty).collect();
+    points.into_iter().flatten().for_each(|(curve, point)| curves[curve].points.push(point));
+    curves.iter_mut().for_each(|curve| curve.points.sort_by_key(|point| point.n));
+    Ok(curves)
 }
 
 fn point(subject: &dyn Subject, sweep: &Sweep, name: &str, watch: &Watch) -> Result<Point, SimulateError> {

@@ -50,11 +50,7 @@ impl Model {
 pub(super) fn text(found: &Found) -> String {
     let (entrant, sweep, measured) = (found.entrant, &found.sweep, &found.measured);
     let variant = entrant.variant.map_or(String::new(), |variant| format!(" ({variant})"));
-    let passages = match sweep.passages {
-        Passages::Each(1) => "1 passage per process".into(),
-        Passages::Each(passages) => format!("{passages} passages per process"),
-        Passages::Total(passages) => format!("{} passages or a few more", grouped(passages)),
-    };
+    let passages = passages(sweep.passages);
     let among = match entrant.claims.problem {
         Problem::Group => format!("sessions = {}", sweep.sessions),
         _ => format!("k = {}", sweep.k),
@@ -73,6 +69,15 @@ pub(super) fn text(found: &Found) -> String {
         text.push_str(&exact(&found.exact));
     }
     text
+}
+
+/// How many passages there are at each n, in words.
+pub(super) fn passages(passages: Passages) -> String {
+    match passages {
+        Passages::Each(1) => "1 passage per process".into(),
+        Passages::Each(passages) => format!("{passages} passages per process"),
+        Passages::Total(passages) => format!("{} passages or a few more", grouped(passages)),
+    }
 }
 
 fn points(found: &Found) -> String {

@@ -1,7 +1,10 @@
 //! The locality-aware adversary of paper 004, section II: it sees of each step, past or pending, whether it reads or writes
 //! and whether it is local in DSM; never the register or the value.
 
-use super::{ScheduleError, Scheduler, View};
+use super::{
+    ScheduleError, Scheduler, View,
+    groups::{Group, Groups},
+};
 use crate::{machine::Event, random::Random, replay::Kind, subject::Region};
 
 /// A strategy that knows of steps what [`Locality`] tells.
@@ -130,9 +133,7 @@ impl LocalityAware for Anybody {
 pub struct Hold {
     what: What,
     random: Random,
-    /// In which list each process is, and where in it.
-    places: Vec<(Group, usize)>,
-    groups: [Vec<usize>; 3],
+    groups: Groups,
     /// How many looks each has made in a row; how many local ones.
     looks: Vec<(usize, usize)>,
     /// Who has the lock.
@@ -151,24 +152,12 @@ enum What {
     Release,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Group {
-    /// May go on.
-    Free,
-    /// Is held back.
-    Held,
-    /// Only looks, so it seems.
-    Waits,
-    /// Makes no more steps.
-    Gone,
-}
-
 /// Who has looked as often at its own registers, one look after the other, seems to wait.
-const LOCAL_LOOKS: usize = 4;
+pub(super) const LOCAL_LOOKS: usize = 4;
 /// So seems who has looked as many times as there are processes at any.
-const LOOKS: usize = 4;
+pub(super) const LOOKS: usize = 4;
 /// Something is let go after as many steps for each process in any case: not everybody who waits only looks.
-const PATIENCE: usize = 256;
+pub(super) const PATIENCE: usize = 256;
 
 impl Hold {
     /// Holds back remote writes, among `n` processes.
@@ -185,33 +174,12 @@ impl Hold {
         Self {
             what,
             random,
-            places: (0..n).map(|p| (Group::Free, p)).collect(),
-            groups: [(0..n).collect(), Vec::new(), Vec::new()],
+            groups: Groups::new(n),
             looks: vec![(0, 0); n],
             inside: vec![false; n],
             leaving: Vec::new(),
             written: false,
             since: 0,
-        }
-    }
-
-    fn put(&mut self, p: usize, group: Group) {
-        let (old, at) = self.places[p];
-        if old == group {
-            return;
-        }
-        if old != Group::Gone {
-            let list = &mut self.groups[old as usize];
-            list.swap_remove(at);
-            if let Some(&moved) = list.get(at) {
-                self.places[moved].1 = at;
-            }
-        }
-        self.places[p] = (group, 0);
-        if group != Group::Gone {
-            let list = &mut self.groups[group as usize];
-            self.places[p].1 = list.len();
-            list.push(p);
         }
     }
 
@@ -240,26 +208,11 @@ impl Hold {
         }
     }
 
-    /// One of a group that has a pending step still: who crashes does not say so.
-    fn pick(&mut self, group: Group, view: &Locality<'_>) -> Option<usize> {
-        loop {
-            let list = &self.groups[group as usize];
-            if list.is_empty() {
-                return None;
-            }
-            let p = list[self.random.below(list.len() as u64) as usize];
-            if view.pending(p).is_some() {
-                return Some(p);
-            }
-            self.put(p, Group::Gone);
-        }
-    }
-
     /// Those who seemed to wait look again.
     fn wake(&mut self) {
-        while let Some(&p) = self.groups[Group::Waits as usize].last() {
+        while let Some(p) = self.groups.last(Group::Waits) {
             self.looks[p] = (0, 0);
-            self.put(p, Group::Free);
+            self.groups.put(p, Group::Free);
         }
     }
 }
@@ -269,9 +222,9 @@ impl LocalityAware for Hold {
         if let Some(past) = view.last() {
             self.note(past);
             let group = self.group(past.process, view);
-            self.put(past.process, group);
+            self.groups.put(past.process, group);
         } else {
-            (0..view.processes()).for_each(|p| self.put(p, self.group(p, view)));
+            (0..view.processes()).for_each(|p| self.groups.put(p, self.group(p, view)));
         }
         while let Some(p) = self.leaving.pop() {
             if view.pending(p).is_some() {
@@ -280,20 +233,19 @@ impl LocalityAware for Hold {
         }
         self.since += 1;
         if self.since <= PATIENCE * view.processes()
-            && let Some(p) = self.pick(Group::Free, view)
+            && let Some(p) = self.groups.pick(Group::Free, view, &mut self.random)
         {
             return Some(p);
         }
         if self.since <= PATIENCE * view.processes() && std::mem::take(&mut self.written) {
             // Somebody may have been told to go on. Who, is not seen.
             self.wake();
-            if let Some(p) = self.pick(Group::Free, view) {
+            if let Some(p) = self.groups.pick(Group::Free, view, &mut self.random) {
                 return Some(p);
             }
         }
         self.since = 0;
-        let held = self.groups[Group::Held as usize].clone();
-        for (i, p) in held.into_iter().enumerate() {
+        for (i, p) in self.groups.of(Group::Held).iter().copied().enumerate() {
             self.leaving.push(p);
             self.leaving.swap(i, self.random.below(i as u64 + 1) as usize);
         }
@@ -301,6 +253,6 @@ impl LocalityAware for Hold {
             return Some(p);
         }
         self.wake();
-        self.pick(Group::Free, view)
+        self.groups.pick(Group::Free, view, &mut self.random)
     }
 }

@@ -24,29 +24,34 @@
 //! }
 //! ```
 
+mod backpack;
+mod groups;
 mod locality;
 mod oblivious;
 mod strong;
 
-use self::{locality::Restricted, oblivious::Blind, strong::Free};
 pub use self::{
+    backpack::{Backpack, EmptyBackpack},
     locality::{Glimpse, Hold, Locality, LocalityAware, Past, Response, Type},
     oblivious::{Bursts, Oblivious, Skewed},
     strong::{StrongAdaptive, Victim},
 };
+use self::{locality::Restricted, oblivious::Blind, strong::Free};
 use super::{ScheduleError, Scheduler, Uniform, View};
 use crate::random::Random;
 
 /// The adversaries that there are. One without a strategy lets anybody move, each as likely.
-pub const ADVERSARIES: [&str; 8] = [
+pub const ADVERSARIES: [&str; 10] = [
     "oblivious",
     "oblivious:bursts",
     "oblivious:skewed",
     "locality-aware",
     "locality-aware:hold-writes",
     "locality-aware:hold-release",
+    "locality-aware:backpack",
     "strong-adaptive",
     "strong-adaptive:victim",
+    "strong-adaptive:backpack",
 ];
 
 /// The adversary of that name among `n` processes.
@@ -58,9 +63,11 @@ pub(super) fn named(name: &str, n: usize, random: Random) -> Option<Box<dyn Sche
         "locality-aware" => Box::new(Restricted(locality::Anybody(random))),
         "locality-aware:hold-writes" => Box::new(Restricted(Hold::writes(n, random))),
         "locality-aware:hold-release" => Box::new(Restricted(Hold::release(n, random))),
+        "locality-aware:backpack" => Box::new(Restricted(Backpack::new(n, random))),
         // Who sees everything and makes nothing of it.
         "strong-adaptive" => Box::new(Uniform(random)),
         "strong-adaptive:victim" => Box::new(Free(Victim::new(n, random))),
+        "strong-adaptive:backpack" => Box::new(Free(EmptyBackpack::new(random))),
         _ => return None,
     })
 }

@@ -1,0 +1,76 @@
+//! Who is treated alike by a strategy, in lists from which anybody is picked in one step.
+
+use super::Locality;
+use crate::random::Random;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Group {
+    /// May go on.
+    Free,
+    /// Is held back.
+    Held,
+    /// Only looks, so it seems.
+    Waits,
+    /// Moves when nobody else does.
+    Last,
+    /// Makes no more steps.
+    Gone,
+}
+
+/// Every process in a group.
+pub(super) struct Groups {
+    /// In which list each process is, and where in it.
+    places: Vec<(Group, usize)>,
+    lists: [Vec<usize>; Group::Gone as usize],
+}
+
+impl Groups {
+    /// All are free.
+    pub(super) fn new(n: usize) -> Self {
+        let places = (0..n).map(|p| (Group::Free, p)).collect();
+        Self { places, lists: [(0..n).collect(), Vec::new(), Vec::new(), Vec::new()] }
+    }
+
+    pub(super) fn of(&self, group: Group) -> &[usize] {
+        &self.lists[group as usize]
+    }
+
+    pub(super) fn last(&self, group: Group) -> Option<usize> {
+        self.of(group).last().copied()
+    }
+
+    pub(super) fn put(&mut self, p: usize, group: Group) {
+        let (old, at) = self.places[p];
+        if old == group {
+            return;
+        }
+        if old != Group::Gone {
+            let list = &mut self.lists[old as usize];
+            list.swap_remove(at);
+            if let Some(&moved) = list.get(at) {
+                self.places[moved].1 = at;
+            }
+        }
+        self.places[p] = (group, 0);
+        if group != Group::Gone {
+            let list = &mut self.lists[group as usize];
+            self.places[p].1 = list.len();
+            list.push(p);
+        }
+    }
+
+    /// One of a group that has a pending step still: who crashes does not say so.
+    pub(super) fn pick(&mut self, group: Group, view: &Locality<'_>, random: &mut Random) -> Option<usize> {
+        loop {
+            let list = self.of(group);
+            if list.is_empty() {
+                return None;
+            }
+            let p = list[random.below(list.len() as u64) as usize];
+            if view.pending(p).is_some() {
+                return Some(p);
+            }
+            self.put(p, Group::Gone);
+        }
+    }
+}
