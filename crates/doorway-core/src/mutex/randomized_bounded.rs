@@ -138,7 +138,7 @@ impl<const FAIR: bool, E: Election<u32>> Algorithm for RandomizedBounded<FAIR, E
             return Err(Unfit(format!("{} is for 2 processes or more: try -n 2", Self::NAME)));
         }
         let n = size.n;
-        let length = n.ilog2() as usize + 1;
+        let length = if layout.mutant("one-place") { 1 } else { n.ilog2() as usize + 1 };
         let place = Place { stat: Stat::Done, bit: false };
         let side = |layout: &mut Layout, s: usize| Side {
             backpack: layout.grid(&format!("B{s}ᵀ"), n, n, Homes::Column, place),
@@ -254,7 +254,9 @@ impl<const FAIR: bool, E> RandomizedBounded<FAIR, E> {
         if let Some(turns) = &self.turns {
             m.line(16);
             if let Some(guest) = turns.guest(m, side)? {
-                m.wait(s.place(p as u32, guest as usize), |now| now.stat != Stat::Done)?;
+                let enough = if m.mutant("trying-is-enough") { Stat::Trying } else { Stat::Waiting };
+                // Not only trying: that may be an attempt at an earlier time of this leader, and in vain.
+                m.wait(s.place(p as u32, guest as usize), |now| now.stat >= enough)?;
             }
         }
         if !m.drops(17) {

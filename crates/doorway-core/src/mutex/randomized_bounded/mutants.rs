@@ -128,6 +128,35 @@ again
 1*13
 0 until remainder";
 
+/// Process 0 leads again and again, and each time it sees 1 trying: at its time before, when the backpack was closed.
+const OLD_ATTEMPT: &str = "\
+0 until critical
+1*13
+0 until remainder
+0 until critical
+1 past 23
+0 until remainder
+0*5
+1*5
+0 past 16
+0*2
+1*3
+again
+0*4
+1*10
+0 until remainder
+1*2
+0 past 16
+0*2
+1*3
+0*4
+1*10
+0 until remainder
+1*2
+0 past 16
+0*2
+1*3";
+
 /// The same, and its turn never comes.
 const SAME_TURN: &str = "\
 0 until critical
@@ -155,7 +184,12 @@ const ENDED_TURN: &str = "\
 again
 1";
 
+/// A change of what the lock costs, and fewer states.
+const ONE_PLACE: Mutant =
+    Mutant { name: "one-place", change: "R has a single place on each side", fate: Fate::Harmless };
+
 pub(super) const MUTANTS: &[Mutant] = &[
+    ONE_PLACE,
     Mutant {
         name: "without-line-13",
         change: "the leader waits for everybody whose name it finds, seen or not",
@@ -228,6 +262,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
 
 /// Those of the turns alone.
 pub(super) const OF_TURNS: &[Mutant] = &[
+    ONE_PLACE,
     Mutant {
         name: "does-not-rest",
         change: "who stays tries again at once after an attempt in vain",
@@ -237,6 +272,11 @@ pub(super) const OF_TURNS: &[Mutant] = &[
         name: "waits-for-no-guest",
         change: "leaders do not wait for who stays",
         fate: scripted(Property::StarvationFreedom, 2, NO_GUEST),
+    },
+    Mutant {
+        name: "trying-is-enough",
+        change: "leaders wait until who stays tries, and not until it waits",
+        fate: scripted(Property::StarvationFreedom, 2, OLD_ATTEMPT),
     },
     Mutant {
         name: "turns-never-end",

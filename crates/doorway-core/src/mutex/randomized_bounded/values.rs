@@ -51,7 +51,7 @@ impl Value for Said {
 }
 
 /// How far a process is with a backpack, in B.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Stat {
     /// It is not in it, any more or yet.
     Done,
