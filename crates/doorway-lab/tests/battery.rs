@@ -147,6 +147,19 @@ fn one_crash_too_many_starves_somebody() {
     }
 }
 
+/// Starvation takes somebody who comes again and again: with turns nobody starves beside that, and without somebody does. With
+/// one place in R there are few enough states to see them all.
+#[test]
+fn nobody_starves_beside_one_who_comes_again_and_again() {
+    let endless = Setting::slots(2, 1).passages(1).endless(0);
+    for (name, holds) in [("randomized-starvation-free", true), ("randomized-bounded", false)] {
+        let entrant = Entrant::named(name).expect("it is in the registry");
+        let options = within(endless, &[Property::StarvationFreedom]);
+        let verdict = run(entrant, endless.size, Some("one-place"), &options).verdicts.remove(0);
+        assert_eq!(verdict.holds, Some(holds), "{name}: {}", verdict.scope);
+    }
+}
+
 /// Of several under one name, the first stands for all: a mutant changes what they have in common.
 #[test]
 fn every_mutant_is_caught_or_harmless() {
