@@ -257,6 +257,9 @@ fn abandoning_keeps_exclusion_and_order() {
         let without = run(entrant, size, None, &options);
         let can = entrant.claims.abandons;
         assert_eq!(report.transitions > without.transitions, can, "{} abandons", entrant.name);
+        if !can {
+            continue;
+        }
         // With passages bounded, and with them how often a place is given up, nobody gets stuck either.
         let mut claimed = entrant.claims.properties.to_vec();
         claimed.retain(|property| entrant.name != "black-white-bakery" || *property != Property::BoundedRegisters);
