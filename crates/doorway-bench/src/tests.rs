@@ -6,7 +6,7 @@ use std::{
     sync::{
         Mutex,
         atomic::{
-            AtomicU64,
+            AtomicU64, AtomicUsize,
             Ordering::{Relaxed, SeqCst},
         },
     },
@@ -15,7 +15,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::Semaphore, task::unconstrained};
+use tokio::{
+    sync::Semaphore,
+    task::{unconstrained, yield_now},
+};
 
 use crate::{
     GROUPS, Plan, Watch, crowd,
@@ -65,37 +68,54 @@ impl Sessions for Tickets {
     }
 }
 
-/// Pretends to have a doorway, in which nothing happens; then whoever is quick takes the lock.
-struct Pretends<L>(L);
+/// Pretends to have a doorway, in which nothing happens. Then every second one dawdles, and whoever is quicker takes the lock.
+struct Pretends<L> {
+    lock: L,
+    came: AtomicUsize,
+}
+
+impl<L> Pretends<L> {
+    fn dawdles(&self) -> bool {
+        self.came.fetch_add(1, Relaxed) % 2 == 1
+    }
+}
 
 impl<L: Lock> Lock for Pretends<L> {
     const NAME: &'static str = "pretends";
     const MOST_SLOTS: usize = L::MOST_SLOTS;
 
     fn new(k: usize) -> Self {
-        Self(L::new(k))
+        Self { lock: L::new(k), came: AtomicUsize::new(0) }
     }
 }
 
 impl<L: Blocking> Blocking for Pretends<L> {
     fn passage(&self, inside: impl FnOnce()) {
-        self.0.passage(inside);
+        self.lock.passage(inside);
     }
 
     fn stepwise(&self, entered: impl FnOnce(), inside: impl FnOnce()) {
         entered();
-        self.0.passage(inside);
+        if self.dawdles() {
+            thread::sleep(Duration::from_micros(50));
+        }
+        self.lock.passage(inside);
     }
 }
 
 impl<L: Tasks> Tasks for Pretends<L> {
     async fn passage(&self, inside: impl Future<Output = ()> + Send) {
-        self.0.passage(inside).await;
+        self.lock.passage(inside).await;
     }
 
     async fn stepwise(&self, entered: impl FnOnce() + Send, inside: impl Future<Output = ()> + Send) {
         entered();
-        self.0.passage(inside).await;
+        if self.dawdles() {
+            for _ in 0..16 {
+                yield_now().await;
+            }
+        }
+        self.lock.passage(inside).await;
     }
 }
 

@@ -1,0 +1,179 @@
+//! Tickets in one word, with sleepers and places that can be given up: the engine of the crate `doorway`'s semaphore, after
+//! the ticket algorithm of Fischer, Lynch, Burns and Borodin (paper 003, Figure 2). See [`line`] for how it works.
+//!
+//! Promises what the ticket algorithms promise: k-exclusion, FIFO enabling and no k-deadlock, with up to k-1 crashes. A crash
+//! between validating a ticket and waking its holder is one too many, though: whoever sleeps there sleeps on.
+//!
+//! Here the word is narrower than what ships, so that the checker sees its numbers wrap around.
+
+pub mod line;
+
+use alloc::format;
+
+use self::line::{Format, Line, Mark, Place};
+use super::Queue;
+use crate::{
+    Algorithm, Array, Claims, Exclusion, Fate, FetchAndAdd, Home, Homes, Layout, Mutant, Primitive, Property, Register,
+    Setting, Size, Swap, Ticket, Unfit, Value,
+};
+
+/// The engine on registers.
+#[derive(Debug)]
+pub struct ParkedTicket {
+    format: Format,
+    word: Register<u64>,
+    marks: Array<Option<Mark>>,
+    woken: Array<bool>,
+}
+
+impl Value for Option<Mark> {
+    crate::one_word!(
+        |mark| match mark {
+            None => 0,
+            Some(Mark::Sleeps(p)) => u64::from(p) << 2 | 1,
+            Some(Mark::Gone(slots)) => u64::from(slots) << 2 | 2,
+        },
+        |word| {
+            let rest = (word >> 2) as u32;
+            match word & 3 {
+                0 => None,
+                1 => Some(Mark::Sleeps(rest)),
+                _ => Some(Mark::Gone(rest)),
+            }
+        }
+    );
+
+    fn domain(_: &[Ticket]) -> Option<alloc::vec::Vec<Self>> {
+        None
+    }
+}
+
+impl<M: FetchAndAdd + Swap> Line<M> for ParkedTicket {
+    #[inline(always)]
+    fn format(&self) -> Format {
+        self.format
+    }
+    #[inline(always)]
+    fn add(&self, m: &mut M, add: u64) -> Result<u64, M::Halt> {
+        m.fetch_and_add(self.word, add)
+    }
+    #[inline(always)]
+    fn word(&self, m: &mut M) -> Result<u64, M::Halt> {
+        m.read(self.word)
+    }
+    #[inline(always)]
+    fn leave(&self, m: &mut M, ticket: u64, mark: Option<Mark>) -> Result<Option<Mark>, M::Halt> {
+        m.swap(self.marks.at(ticket as usize), mark)
+    }
+    #[inline(always)]
+    fn settle(&self, m: &mut M, p: u32) -> Result<(), M::Halt> {
+        m.write(self.woken.at(p as usize), false)
+    }
+    #[inline(always)]
+    fn sleep(&self, m: &mut M, p: u32) -> Result<(), M::Halt> {
+        m.wait(self.woken.at(p as usize), |woken| woken)
+    }
+    #[inline(always)]
+    fn wake(&self, m: &mut M, p: u32) -> Result<(), M::Halt> {
+        m.write(self.woken.at(p as usize), true)
+    }
+}
+
+impl Algorithm for ParkedTicket {
+    const NAME: &'static str = "parked-ticket";
+
+    const CLAIMS: Claims = Claims {
+        paper: "after 003 Fischer, Lynch, Burns, Borodin 1985, Fig. 2",
+        figure: "docs/algorithms/parked-ticket.md",
+        primitives: &[Primitive::FetchAndAdd, Primitive::Swap],
+        properties: &[
+            Property::KExclusion,
+            Property::KFcfs,
+            Property::StarvationFreedom,
+            Property::DeadlockFreedom,
+            Property::BoundedExit,
+        ],
+        crashes: |_| 0,
+        bound: None,
+        gap: |_| 1,
+        abandons: true,
+        mutants: MUTANTS,
+        ..Queue::CLAIMS
+    };
+
+    fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
+        super::fits::<Self>(size)?;
+        // Room for everybody, and for some who have gone. With one slot that is enough for ever, and few enough to see the
+        // numbers wrap around; with more, a ticket may have been valid for as long as others make passages.
+        let free = (size.n + size.k + 1).next_power_of_two().ilog2() + 1;
+        let format = Format { free, issued: if size.k == 1 { free } else { free + 2 } };
+        if free > 16 {
+            return Err(Unfit(format!("{} is for up to 16 000 processes here: try -n 2", Self::NAME)));
+        }
+        let woken = layout.array("Woken", size.n, Homes::Column, false);
+        let word = layout.register("V", Home::Nobody, format.word((1 << format.issued) - 1, size.k as i64));
+        let marks = layout.array("Line", 1 << format.issued, Homes::Nobody, None);
+        Ok(Self { format, word, marks, woken })
+    }
+}
+
+impl<M: FetchAndAdd + Swap> Exclusion<M> for ParkedTicket {
+    type Request = ();
+    type Pass = Place;
+    type Keep = ();
+
+    fn keep(&self, _: usize) {}
+
+    #[inline]
+    fn doorway(&self, m: &mut M, _: usize, (): (), (): ()) -> Result<Place, M::Halt> {
+        line::enter(self, m, 1)
+    }
+
+    #[inline]
+    fn waiting(&self, m: &mut M, p: usize, place: Place) -> Result<Place, M::Halt> {
+        if !place.enabled {
+            line::wait(self, m, p as u32, place)?;
+        }
+        Ok(place)
+    }
+
+    #[inline]
+    fn exit(&self, m: &mut M, _: usize, place: Place) -> Result<(), M::Halt> {
+        line::release(self, m, place.weight)
+    }
+
+    fn abandon(&self, m: &mut M, _: usize, place: Place) -> Option<Result<(), M::Halt>> {
+        Some(line::abandon(self, m, place))
+    }
+}
+
+/// Who abandons is the one whom these are about, so they are caught where places are abandoned.
+const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "looks-once",
+        change: "who is about to sleep does not look once more",
+        fate: Fate::breaks(Property::DeadlockFreedom, 2),
+    },
+    Mutant {
+        name: "wakes-nobody",
+        change: "who makes a ticket valid does not wake its holder",
+        fate: Fate::breaks(Property::DeadlockFreedom, 2),
+    },
+    Mutant {
+        name: "keeps-what-is-left",
+        change: "the slots of those who have gone are not passed on",
+        fate: ABANDONED,
+    },
+    Mutant {
+        name: "leaves-it-to-others",
+        change: "who goes when its ticket is valid already passes nothing on",
+        fate: ABANDONED,
+    },
+    Mutant {
+        name: "passes-on-twice",
+        change: "who goes passes its slots on, even if somebody else has done so",
+        fate: Fate::breaks_in(Property::KExclusion, Setting::slots(3, 1).passages(2)),
+    },
+];
+
+const ABANDONED: Fate = Fate::breaks_in(Property::DeadlockFreedom, Setting::slots(2, 1).passages(2));

@@ -1,0 +1,58 @@
+//! The engine of the semaphore that ships: tickets in one word, sleepers, and places that are given up.
+
+use doorway_core::{Algorithm, Fate, Property, RegisterKind, Setting, k_exclusion::ParkedTicket};
+use doorway_lab::{Options, Progress, Report, build, check};
+
+fn explore(setting: Setting, mutant: Option<&'static str>, abandons: bool, properties: &[Property]) -> Report {
+    let subject = build::<ParkedTicket, _, _, _>(setting.size, mutant, abandons).expect("it fits");
+    let options = Options {
+        passages: setting.passages,
+        endless: None,
+        retries: None,
+        registers: RegisterKind::Atomic,
+        crashes: 0,
+        properties: properties.to_vec(),
+        max_states: 12_000_000,
+        workers: 2,
+        relabel: None,
+    };
+    check(&*subject, &options, &Progress::default()).expect("it runs")
+}
+
+fn all_hold(setting: Setting, abandons: bool) {
+    let report = explore(setting, None, abandons, ParkedTicket::CLAIMS.properties);
+    assert!(report.complete, "{setting:?}: incomplete");
+    for verdict in &report.verdicts {
+        assert_eq!(verdict.holds, Some(true), "{} ({})", verdict.property, verdict.scope);
+    }
+}
+
+/// With one slot for ever, the numbers wrapping around; with more for as many passages as can be seen.
+#[test]
+fn every_claim_holds() {
+    all_hold(Setting::slots(1, 1), false);
+    all_hold(Setting::slots(2, 1), false);
+    all_hold(Setting::slots(3, 1).passages(3), false);
+    all_hold(Setting::slots(3, 2).passages(3), false);
+}
+
+/// Whenever a place is given up: no slot is lost, nor is one given twice, and nobody sleeps on.
+#[test]
+fn no_slot_is_lost_to_a_place_that_is_given_up() {
+    all_hold(Setting::slots(2, 1).passages(3), true);
+    all_hold(Setting::slots(3, 1).passages(2), true);
+    all_hold(Setting::slots(3, 2).passages(2), true);
+}
+
+#[test]
+fn every_mutant_is_caught() {
+    for mutant in ParkedTicket::CLAIMS.mutants {
+        let Fate::Breaks { property, setting } = mutant.fate else { panic!("{} is not to be caught", mutant.name) };
+        let abandons = setting.passages.is_some();
+        let verdict = explore(setting, Some(mutant.name), abandons, &[property]).verdicts.remove(0);
+        assert_eq!(verdict.holds, Some(false), "{}: {}", mutant.name, verdict.scope);
+        // It is the mutation that does it.
+        let verdict = explore(setting, None, abandons, &[property]).verdicts.remove(0);
+        assert_eq!(verdict.holds, Some(true), "{}: {}", mutant.name, verdict.scope);
+    }
+}
