@@ -1,11 +1,18 @@
 //! Doorway decides who may go in, how many at once, and in what order.
 //!
-//! So far there is one thing here: [`papers`], which runs any of the published algorithms of [`doorway_core`] as a lock for
-//! a fixed set of participants. Locks that need no such set are planned beside it.
+//! - [`Mutex`]: a value that one thread or task at a time has for itself, first come, first served.
+//! - [`Semaphore`]: k slots for threads and tasks, first come, first served.
+//! - [`papers`] runs any of the published algorithms of [`doorway_core`] as a lock for a fixed set of participants.
 
 #![deny(unsafe_code)]
 
+pub mod mutex;
 pub mod papers;
+mod queue;
+pub mod semaphore;
+
+pub use mutex::Mutex;
+pub use semaphore::Semaphore;
 
 /// The example of the page, kept true.
 #[cfg(doctest)]

@@ -11,7 +11,10 @@
 //!   twice, and whoever takes the mark out of the line is the one that passes them on.
 //! - A place may have a *weight*: so many tickets in a row. It stands in the line under the last of them.
 
-use core::ops::ControlFlow::{Break, Continue};
+use core::{
+    cmp::Ordering,
+    ops::ControlFlow::{Break, Continue},
+};
 
 use crate::{Local, Memory, plain_local};
 
@@ -81,8 +84,18 @@ impl Format {
     #[inline(always)]
     #[must_use]
     pub const fn is_valid(self, word: u64, ticket: u64) -> bool {
-        let ahead = self.valid(word).wrapping_sub(ticket) << (u64::BITS - self.issued);
-        ahead as i64 > 0
+        self.ahead(self.valid(word), ticket) > 0
+    }
+
+    /// Which of two tickets comes first, if not too many lie between them.
+    #[must_use]
+    pub fn order(self, a: u64, b: u64) -> Ordering {
+        self.ahead(a, b).cmp(&0)
+    }
+
+    /// By how much `a` is ahead of `b`, times a constant.
+    const fn ahead(self, a: u64, b: u64) -> i64 {
+        (a.wrapping_sub(b) << (u64::BITS - self.issued)) as i64
     }
 }
 

@@ -1,0 +1,233 @@
+//! One at a time, first come, first served, with what they come for inside.
+
+#![allow(unsafe_code)]
+
+use std::{
+    cell::UnsafeCell,
+    fmt,
+    future::Future,
+    marker::PhantomData,
+    ops::{Deref, DerefMut},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::{Duration, Instant},
+};
+
+use crate::queue::{Queue, Standing};
+
+/// A value that one thread or task at a time has for itself, first come, first served.
+///
+/// ```
+/// let counter = doorway::Mutex::new(0);
+/// *counter.lock() += 1;
+/// let place = counter.enter(); // the doorway: never blocks; the place in line is fixed
+/// *place.wait() += 1; // or `place.await`, or `place.wait_timeout(…)`
+/// assert_eq!(counter.into_inner(), 2);
+/// ```
+///
+/// What is promised, and what is not, is what [`Semaphore`](crate::Semaphore) promises of one slot. In particular: strict FIFO
+/// between all who come through [`enter`](Self::enter) or [`lock`](Self::lock), threads and tasks alike, and no poisoning: when a
+/// holder panics, the next one finds the value as it was left.
+pub struct Mutex<T: ?Sized> {
+    queue: Queue,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the queue lets one at a time have the value, whichever thread that is; so it is as if the value were sent from one to
+// the next.
+unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
+// SAFETY: the value is owned.
+unsafe impl<T: ?Sized + Send> Send for Mutex<T> {}
+
+/// A place in line that borrows the mutex.
+pub type Place<'a, T> = PlaceIn<T, &'a Mutex<T>>;
+/// A place in line that shares the mutex.
+pub type OwnedPlace<T> = PlaceIn<T, Arc<Mutex<T>>>;
+/// The value, as long as the mutex is borrowed.
+pub type Guard<'a, T> = GuardOf<T, &'a Mutex<T>>;
+/// The value, with a share in the mutex.
+pub type OwnedGuard<T> = GuardOf<T, Arc<Mutex<T>>>;
+
+impl<T> Mutex<T> {
+    /// A mutex around a value.
+    pub const fn new(value: T) -> Self {
+        Self { queue: Queue::new(1), value: UnsafeCell::new(value) }
+    }
+
+    /// The value.
+    pub fn into_inner(self) -> T {
+        self.value.into_inner()
+    }
+}
+
+impl<T: ?Sized> Mutex<T> {
+    /// The doorway: takes a place in line. Never blocks.
+    #[inline]
+    pub fn enter(&self) -> Place<'_, T> {
+        PlaceIn::new(self)
+    }
+
+    /// The same, with a place that can be sent anywhere.
+    pub fn enter_owned(self: Arc<Self>) -> OwnedPlace<T> {
+        PlaceIn::new(self)
+    }
+
+    /// Waits for the value: `enter().wait()`.
+    #[inline]
+    pub fn lock(&self) -> Guard<'_, T> {
+        self.enter().wait()
+    }
+
+    /// The value, if nobody has it and nobody waits for it.
+    #[inline]
+    pub fn try_lock(&self) -> Option<Guard<'_, T>> {
+        self.queue.try_enter(1).map(|_| GuardOf { mutex: self, value: PhantomData })
+    }
+
+    /// How many places there are in line, abandoned ones included until they are passed over.
+    pub fn waiters(&self) -> usize {
+        self.queue.waiters()
+    }
+
+    /// The value: nobody else can have it.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut()
+    }
+}
+
+impl<T: Default> Default for Mutex<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut all = f.debug_struct("Mutex");
+        match self.try_lock() {
+            Some(value) => all.field("value", &&*value),
+            None => all.field("value", &format_args!("<taken>")),
+        };
+        all.field("waiters", &self.waiters()).finish()
+    }
+}
+
+/// A place in line. Dropping it leaves the line.
+#[must_use = "dropping a place leaves the line"]
+pub struct PlaceIn<T: ?Sized, M: Deref<Target = Mutex<T>>> {
+    standing: Standing,
+    /// Taken out when the place has become a guard.
+    mutex: Option<M>,
+}
+
+impl<T: ?Sized, M: Deref<Target = Mutex<T>>> PlaceIn<T, M> {
+    #[inline]
+    fn new(mutex: M) -> Self {
+        Self { standing: mutex.queue.enter(1), mutex: Some(mutex) }
+    }
+
+    fn queue(&self) -> &Queue {
+        &self.mutex.as_ref().expect("the place has become a guard: a future must not be polled again").queue
+    }
+
+    fn guard(&mut self) -> GuardOf<T, M> {
+        GuardOf { mutex: self.mutex.take().expect("a place becomes one guard"), value: PhantomData }
+    }
+
+    /// Waits until it is this place's turn.
+    #[inline]
+    pub fn wait(mut self) -> GuardOf<T, M> {
+        let waited = self.queue().wait(self.standing, 1, None);
+        debug_assert!(waited.is_ok(), "nobody is late who has no limit");
+        self.guard()
+    }
+
+    /// Waits for so long at most.
+    ///
+    /// # Errors
+    /// Gives the place back, which still stands where it stood.
+    pub fn wait_timeout(mut self, limit: Duration) -> Result<GuardOf<T, M>, Self> {
+        match self.queue().wait(self.standing, 1, Instant::now().checked_add(limit)) {
+            Ok(()) => Ok(self.guard()),
+            Err(_) => Err(self),
+        }
+    }
+
+    /// Whether it is this place's turn: [`wait`](Self::wait) would not wait.
+    pub fn is_enabled(&self) -> bool {
+        self.queue().is_enabled(self.standing)
+    }
+}
+
+/// Cancel safety: dropping the future leaves the line; `&mut place` in a `select!` keeps the place.
+impl<T: ?Sized, M: Deref<Target = Mutex<T>> + Unpin> Future for PlaceIn<T, M> {
+    type Output = GuardOf<T, M>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<GuardOf<T, M>> {
+        let place = self.get_mut();
+        if place.queue().poll(place.standing, context.waker()) { Poll::Ready(place.guard()) } else { Poll::Pending }
+    }
+}
+
+impl<T: ?Sized, M: Deref<Target = Mutex<T>>> Drop for PlaceIn<T, M> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(mutex) = self.mutex.take() {
+            mutex.queue.abandon(self.standing);
+        }
+    }
+}
+
+impl<T: ?Sized, M: Deref<Target = Mutex<T>>> fmt::Debug for PlaceIn<T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Place").finish_non_exhaustive()
+    }
+}
+
+/// The value. Dropping this hands it to the next in line.
+///
+/// It may be sent to another thread and dropped there: the queue does not ask who it is.
+#[must_use = "dropping a guard hands the value to the next in line"]
+pub struct GuardOf<T: ?Sized, M: Deref<Target = Mutex<T>>> {
+    mutex: M,
+    /// Whoever has a guard has a `&mut T`: it is `Sync` only if `T` is.
+    value: PhantomData<*mut T>,
+}
+
+// SAFETY: sending a guard sends its `&mut T` and the handle. Releasing is done by whoever has the guard.
+unsafe impl<T: ?Sized + Send, M: Deref<Target = Mutex<T>> + Send> Send for GuardOf<T, M> {}
+// SAFETY: sharing a guard shares a `&T` and the handle.
+unsafe impl<T: ?Sized + Sync, M: Deref<Target = Mutex<T>> + Sync> Sync for GuardOf<T, M> {}
+
+impl<T: ?Sized, M: Deref<Target = Mutex<T>>> Deref for GuardOf<T, M> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: guards come from places whose turn has come or from a slot that was free, and there is one slot: until this
+        // one is dropped nobody else has the value.
+        unsafe { &*self.mutex.value.get() }
+    }
+}
+
+impl<T: ?Sized, M: Deref<Target = Mutex<T>>> DerefMut for GuardOf<T, M> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as in `deref`, and this guard is borrowed mutably.
+        unsafe { &mut *self.mutex.value.get() }
+    }
+}
+
+impl<T: ?Sized, M: Deref<Target = Mutex<T>>> Drop for GuardOf<T, M> {
+    #[inline]
+    fn drop(&mut self) {
+        self.mutex.queue.release(1);
+    }
+}
+
+impl<T: ?Sized + fmt::Debug, M: Deref<Target = Mutex<T>>> fmt::Debug for GuardOf<T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
