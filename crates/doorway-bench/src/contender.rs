@@ -49,6 +49,8 @@ impl Both {
 /// Locks for threads.
 pub(crate) fn threads() -> Vec<Both> {
     vec![
+        blocking::<doorway::Mutex<()>>(),
+        blocking::<doorway::Semaphore>(),
         blocking::<std::sync::Mutex<()>>(),
         blocking::<Condition>(),
         blocking::<parking_lot::Mutex<()>>(),
@@ -77,6 +79,8 @@ pub(crate) fn tries() -> Vec<Both> {
 /// Locks for tasks.
 pub(crate) fn in_tasks() -> Vec<Both> {
     vec![
+        task::<doorway::Mutex<()>>(),
+        task::<doorway::Semaphore>(),
         task::<tokio::sync::Semaphore>(),
         task::<tokio::sync::Mutex<()>>(),
         task::<async_lock::Semaphore>(),

@@ -26,6 +26,7 @@ mod group;
 mod histogram;
 pub mod lock;
 mod order;
+mod ours;
 mod peers;
 mod pin;
 mod run;

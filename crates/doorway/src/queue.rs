@@ -3,9 +3,10 @@
 
 use std::{
     collections::VecDeque,
+    convert::Infallible,
     mem,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{
             AtomicU64,
             Ordering::{Relaxed, SeqCst},
@@ -30,19 +31,20 @@ pub(crate) const MOST: usize = (1 << (FORMAT.free - 1)) - 1;
 /// Looks at the word before a thread that may hope to go in soon lets others run.
 const SPINS: u32 = 200;
 
+/// How often a thread lets others run before it sleeps. To wake a thread costs more than to let a few run, and whoever is
+/// awake when its turn comes need not be woken; but nobody is to keep a core busy for long.
+const YIELDS: u32 = 8;
+
 /// The word and the line.
 #[derive(Debug)]
 pub(crate) struct Queue {
     word: AtomicU64,
     /// In the order of tickets. Whoever locks this runs nobody else's code meanwhile.
-    marks: Mutex<VecDeque<(u64, Held)>>,
+    marks: Mutex<Marks>,
 }
 
-#[derive(Debug)]
-enum Held {
-    Sleeps(Sleeper),
-    Gone(u32),
-}
+/// By ticket.
+type Marks = VecDeque<(u64, Mark<Sleeper>)>;
 
 /// Who is to be woken.
 #[derive(Debug)]
@@ -64,107 +66,102 @@ impl Sleeper {
 #[derive(Debug)]
 pub(crate) struct Late;
 
-/// One caller: what it puts into the line, whom it takes out, and for how long it waits.
-#[derive(Debug, Default)]
-struct Caller {
-    sleeper: Option<Sleeper>,
-    taken: Option<Sleeper>,
-    until: Option<Instant>,
+/// How a caller sleeps. Nothing but loops is asked of it besides: the accesses are the line's.
+trait Sleeps: Memory {
+    fn sleep(&mut self) -> Result<(), Self::Halt>;
 }
 
-/// Nothing but loops is asked of it: the accesses are the line's.
-impl Memory for Caller {
-    type Halt = Late;
+/// A caller that does not, or for as long as it takes.
+struct Patient;
 
-    fn choose(&mut self, _: u32) -> Result<u32, Late> {
-        unreachable!("the engine throws no coins")
-    }
-    fn toss(&mut self, _: u32) -> Result<u32, Late> {
-        unreachable!("the engine throws no coins")
-    }
-    #[inline(always)]
-    fn relax(&mut self, _: u32) -> Result<(), Late> {
+/// A caller that has no more time after that.
+struct Until(Instant);
+
+macro_rules! loops_only {
+    ($caller:ty, $halt:ty) => {
+        impl Memory for $caller {
+            type Halt = $halt;
+
+            fn choose(&mut self, _: u32) -> Result<u32, $halt> {
+                unreachable!("the engine throws no coins")
+            }
+            fn toss(&mut self, _: u32) -> Result<u32, $halt> {
+                unreachable!("the engine throws no coins")
+            }
+            #[inline(always)]
+            fn relax(&mut self, _: u32) -> Result<(), $halt> {
+                Ok(())
+            }
+        }
+    };
+}
+
+loops_only!(Patient, Infallible);
+loops_only!(Until, Late);
+
+impl Sleeps for Patient {
+    fn sleep(&mut self) -> Result<(), Infallible> {
+        thread::park();
         Ok(())
     }
 }
 
-impl Line<Caller> for Queue {
+impl Sleeps for Until {
+    fn sleep(&mut self) -> Result<(), Late> {
+        let left = self.0.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()).ok_or(Late)?;
+        thread::park_timeout(left);
+        Ok(())
+    }
+}
+
+impl<M: Sleeps> Line<M> for Queue {
+    type Sleeper = Sleeper;
+
     #[inline(always)]
     fn format(&self) -> Format {
         FORMAT
     }
 
     #[inline(always)]
-    fn add(&self, _: &mut Caller, add: u64) -> Result<u64, Late> {
+    fn add(&self, _: &mut M, add: u64) -> Result<u64, M::Halt> {
         Ok(self.word.fetch_add(add, SeqCst))
     }
 
     #[inline(always)]
-    fn word(&self, _: &mut Caller) -> Result<u64, Late> {
+    fn word(&self, _: &mut M) -> Result<u64, M::Halt> {
         Ok(self.word.load(SeqCst))
     }
 
-    fn leave(&self, caller: &mut Caller, ticket: u64, mark: Option<Mark>) -> Result<Option<Mark>, Late> {
-        let new = mark.map(|mark| match mark {
-            Mark::Gone(slots) => Held::Gone(slots),
-            Mark::Sleeps(_) => {
-                Held::Sleeps(caller.sleeper.take().unwrap_or_else(|| Sleeper::Thread(thread::current())))
-            }
-        });
-        // A waker that nobody needs any more is dropped outside the lock: that may run anybody's code.
-        let old = exchange(&mut self.marks(), ticket, new);
-        Ok(old.map(|held| match held {
-            Held::Gone(slots) => Mark::Gone(slots),
-            Held::Sleeps(sleeper) => {
-                caller.taken = Some(sleeper);
-                Mark::Sleeps(0)
-            }
-        }))
+    fn leave(&self, _: &mut M, ticket: u64, mark: Option<Mark<Sleeper>>) -> Result<Option<Mark<Sleeper>>, M::Halt> {
+        // A waker that nobody needs any more is dropped by whoever gets it, outside the lock: that may run anybody's code.
+        Ok(exchange(&mut self.marks(), ticket, mark))
     }
 
     /// A thread that was woken before finds out when it looks, and sleeps again.
-    fn settle(&self, caller: &mut Caller, _: u32) -> Result<(), Late> {
-        caller.sleeper = Some(Sleeper::Thread(thread::current()));
-        Ok(())
+    fn settle(&self, _: &mut M, _: u32) -> Result<Sleeper, M::Halt> {
+        Ok(Sleeper::Thread(thread::current()))
     }
 
-    fn sleep(&self, caller: &mut Caller, _: u32) -> Result<(), Late> {
-        match caller.until {
-            None => thread::park(),
-            Some(until) => {
-                let left = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()).ok_or(Late)?;
-                thread::park_timeout(left);
-            }
-        }
-        Ok(())
+    fn sleep(&self, caller: &mut M, _: u32) -> Result<(), M::Halt> {
+        caller.sleep()
     }
 
-    fn wake(&self, caller: &mut Caller, _: u32) -> Result<(), Late> {
-        if let Some(sleeper) = caller.taken.take() {
-            sleeper.wake();
-        }
+    fn wake(&self, _: &mut M, sleeper: Sleeper) -> Result<(), M::Halt> {
+        sleeper.wake();
         Ok(())
     }
 }
 
 /// Puts `new` in the place of a ticket; gives back what was there.
-fn exchange(marks: &mut VecDeque<(u64, Held)>, ticket: u64, new: Option<Held>) -> Option<Held> {
+fn exchange(marks: &mut Marks, ticket: u64, new: Option<Mark<Sleeper>>) -> Option<Mark<Sleeper>> {
     match (marks.binary_search_by(|(other, _)| FORMAT.order(*other, ticket)), new) {
         (Ok(at), Some(new)) => Some(mem::replace(&mut marks[at].1, new)),
-        (Ok(at), None) => marks.remove(at).map(|(_, held)| held),
+        (Ok(at), None) => marks.remove(at).map(|(_, mark)| mark),
         (Err(at), Some(new)) => {
             marks.insert(at, (ticket, new));
             None
         }
         (Err(_), None) => None,
-    }
-}
-
-/// What cannot be late.
-fn sure<T>(result: Result<T, Late>) -> T {
-    match result {
-        Ok(value) => value,
-        Err(Late) => unreachable!("only a sleeper with a time limit is late"),
     }
 }
 
@@ -181,14 +178,15 @@ impl Queue {
         Self { word: AtomicU64::new(FORMAT.word(tickets, slots as i64)), marks: Mutex::new(VecDeque::new()) }
     }
 
-    fn marks(&self) -> MutexGuard<'_, VecDeque<(u64, Held)>> {
+    fn marks(&self) -> MutexGuard<'_, Marks> {
         // Nothing panics while it is locked.
         self.marks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[inline(always)]
     pub(crate) fn enter(&self, weight: u32) -> Standing {
-        sure(line::enter(self, &mut Caller::default(), weight))
+        let Ok(place) = line::enter(self, &mut Patient, weight);
+        place
     }
 
     /// Takes slots if they are free: a place that is enabled, or none. Never before anybody in line.
@@ -209,7 +207,7 @@ impl Queue {
 
     #[inline(always)]
     pub(crate) fn release(&self, slots: u32) {
-        sure(line::release(self, &mut Caller::default(), slots));
+        let Ok(()) = line::release(self, &mut Patient, slots);
     }
 
     #[cold]
@@ -217,7 +215,7 @@ impl Queue {
         if place.enabled {
             self.release(place.weight);
         } else {
-            sure(line::abandon(self, &mut Caller::default(), place));
+            let Ok(()) = line::abandon(self, &mut Patient, place);
         }
     }
 
@@ -236,15 +234,23 @@ impl Queue {
     fn wait_in_line(&self, place: Standing, slots: usize, until: Option<Instant>) -> Result<(), Late> {
         // Spinning pays where everybody who is before this one is running; else it keeps them from running.
         let others = self.waiters() + slots;
-        if others <= cores() && (0..SPINS).any(|_| self.looks_again(place)) {
+        if others <= cores() && (0..SPINS).any(|_| self.is_enabled_after(std::hint::spin_loop, place)) {
             return Ok(());
         }
-        thread::yield_now();
-        line::wait(self, &mut Caller { until, ..Caller::default() }, 0, place)
+        if (0..YIELDS).any(|_| self.is_enabled_after(thread::yield_now, place)) {
+            return Ok(());
+        }
+        match until {
+            Some(until) => line::wait(self, &mut Until(until), 0, place),
+            None => {
+                let Ok(()) = line::wait(self, &mut Patient, 0, place);
+                Ok(())
+            }
+        }
     }
 
-    fn looks_again(&self, place: Standing) -> bool {
-        std::hint::spin_loop();
+    fn is_enabled_after(&self, pause: fn(), place: Standing) -> bool {
+        pause();
         self.is_enabled(place)
     }
 
@@ -253,8 +259,8 @@ impl Queue {
         if self.is_enabled(place) {
             return true;
         }
-        let mut caller = Caller { sleeper: Some(Sleeper::Task(waker.clone())), ..Caller::default() };
-        !sure(line::lie_down(self, &mut caller, 0, place))
+        let Ok(lies) = line::lie_down(self, &mut Patient, Sleeper::Task(waker.clone()), place);
+        !lies
     }
 
     /// How many slots are free.
@@ -268,8 +274,15 @@ impl Queue {
     }
 }
 
+/// How many threads of this process can run at once.
 fn cores() -> usize {
-    use std::sync::OnceLock;
     static CORES: OnceLock<usize> = OnceLock::new();
-    *CORES.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
+    *CORES.get_or_init(|| {
+        // Not only what this thread may use: it may be bound to a core of its own.
+        #[cfg(target_os = "linux")]
+        if let Ok(set) = rustix::thread::sched_getaffinity(Some(rustix::process::getpid())) {
+            return set.count() as usize;
+        }
+        thread::available_parallelism().map_or(1, usize::from)
+    })
 }

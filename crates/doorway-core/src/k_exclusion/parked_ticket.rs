@@ -22,11 +22,11 @@ use crate::{
 pub struct ParkedTicket {
     format: Format,
     word: Register<u64>,
-    marks: Array<Option<Mark>>,
+    marks: Array<Option<Mark<u32>>>,
     woken: Array<bool>,
 }
 
-impl Value for Option<Mark> {
+impl Value for Option<Mark<u32>> {
     crate::one_word!(
         |mark| match mark {
             None => 0,
@@ -49,6 +49,8 @@ impl Value for Option<Mark> {
 }
 
 impl<M: FetchAndAdd + Swap> Line<M> for ParkedTicket {
+    type Sleeper = u32;
+
     #[inline(always)]
     fn format(&self) -> Format {
         self.format
@@ -62,12 +64,13 @@ impl<M: FetchAndAdd + Swap> Line<M> for ParkedTicket {
         m.read(self.word)
     }
     #[inline(always)]
-    fn leave(&self, m: &mut M, ticket: u64, mark: Option<Mark>) -> Result<Option<Mark>, M::Halt> {
+    fn leave(&self, m: &mut M, ticket: u64, mark: Option<Mark<u32>>) -> Result<Option<Mark<u32>>, M::Halt> {
         m.swap(self.marks.at(ticket as usize), mark)
     }
     #[inline(always)]
-    fn settle(&self, m: &mut M, p: u32) -> Result<(), M::Halt> {
-        m.write(self.woken.at(p as usize), false)
+    fn settle(&self, m: &mut M, p: u32) -> Result<u32, M::Halt> {
+        m.write(self.woken.at(p as usize), false)?;
+        Ok(p)
     }
     #[inline(always)]
     fn sleep(&self, m: &mut M, p: u32) -> Result<(), M::Halt> {

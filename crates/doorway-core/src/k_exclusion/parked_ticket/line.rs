@@ -101,17 +101,20 @@ impl Format {
 
 /// A mark that a process leaves in the line.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Mark {
-    /// It sleeps, or is about to. Which process, where the line does not know by itself.
-    Sleeps(u32),
+pub enum Mark<S> {
+    /// It sleeps, or is about to: this is whom to wake.
+    Sleeps(S),
     /// It has gone. So many slots are to be passed on.
     Gone(u32),
 }
 
-plain_local!(Mark);
+plain_local!(Mark<u32>);
 
 /// The word, and the line of marks, one for each ticket that waits.
 pub trait Line<M: Memory> {
+    /// Whom to wake.
+    type Sleeper;
+
     /// How the word is made up.
     fn format(&self) -> Format;
 
@@ -131,13 +134,18 @@ pub trait Line<M: Memory> {
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
-    fn leave(&self, m: &mut M, ticket: u64, mark: Option<Mark>) -> Result<Option<Mark>, M::Halt>;
+    fn leave(
+        &self,
+        m: &mut M,
+        ticket: u64,
+        mark: Option<Mark<Self::Sleeper>>,
+    ) -> Result<Option<Mark<Self::Sleeper>>, M::Halt>;
 
-    /// Forgets that `p` was woken before.
+    /// Whom to wake if process `p` sleeps. That it was woken before is forgotten.
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
-    fn settle(&self, m: &mut M, p: u32) -> Result<(), M::Halt>;
+    fn settle(&self, m: &mut M, p: u32) -> Result<Self::Sleeper, M::Halt>;
 
     /// Sleeps until `p` is woken.
     ///
@@ -149,7 +157,7 @@ pub trait Line<M: Memory> {
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
-    fn wake(&self, m: &mut M, p: u32) -> Result<(), M::Halt>;
+    fn wake(&self, m: &mut M, sleeper: Self::Sleeper) -> Result<(), M::Halt>;
 }
 
 /// A place in line.
@@ -190,18 +198,22 @@ pub fn is_enabled<M: Memory, L: Line<M>>(line: &L, m: &mut M, place: Place) -> R
     Ok(line.format().is_valid(line.word(m)?, place.ticket))
 }
 
-/// Leaves the mark of a sleeper in the line, unless the place may go in.
+/// Leaves the mark of a sleeper in the line, unless the place may go in; whether it did.
 ///
 /// # Errors
 /// When the memory halts the process.
-pub fn lie_down<M: Memory, L: Line<M>>(line: &L, m: &mut M, p: u32, place: Place) -> Result<bool, M::Halt> {
-    line.leave(m, place.ticket, Some(Mark::Sleeps(p)))?;
-    let enabled = m.mutant("looks-once") || is_enabled(line, m, place)?;
-    if enabled && !m.mutant("looks-once") {
-        line.leave(m, place.ticket, None)?;
-        return Ok(false);
+pub fn lie_down<M: Memory, L: Line<M>>(
+    line: &L,
+    m: &mut M,
+    sleeper: L::Sleeper,
+    place: Place,
+) -> Result<bool, M::Halt> {
+    line.leave(m, place.ticket, Some(Mark::Sleeps(sleeper)))?;
+    if m.mutant("looks-once") || !is_enabled(line, m, place)? {
+        return Ok(true);
     }
-    Ok(true)
+    line.leave(m, place.ticket, None)?;
+    Ok(false)
 }
 
 /// Waits, asleep.
@@ -214,8 +226,11 @@ pub fn wait<M: Memory, L: Line<M>>(line: &L, m: &mut M, p: u32, place: Place) ->
         if is_enabled(line, m, place)? {
             return Ok(Break(()));
         }
-        line.settle(m, p)?;
-        if m.scope(|m| lie_down(line, m, p, place))? {
+        let lies = m.scope(|m| {
+            let sleeper = line.settle(m, p)?;
+            lie_down(line, m, sleeper, place)
+        })?;
+        if lies {
             line.sleep(m, p)?;
         }
         Ok(Continue(()))
@@ -260,9 +275,9 @@ fn called<M: Memory, L: Line<M>>(line: &L, m: &mut M, word: u64, slots: u32) -> 
     m.fold(0..u64::from(slots).min(waiting) as usize, 0, |m, gone, i| {
         match line.leave(m, format.ticket(first.wrapping_add(i as u64)), None)? {
             None => Ok(gone),
-            Some(Mark::Sleeps(p)) => {
+            Some(Mark::Sleeps(sleeper)) => {
                 if !m.mutant("wakes-nobody") {
-                    line.wake(m, p)?;
+                    line.wake(m, sleeper)?;
                 }
                 Ok(gone)
             }

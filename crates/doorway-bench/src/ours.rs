@@ -1,0 +1,78 @@
+//! Doorway's own locks. They have a doorway that can be seen, and are judged by it.
+
+use doorway::{Mutex, Semaphore};
+
+use crate::lock::{Blocking, Lock, Tasks};
+
+impl Lock for Semaphore {
+    const NAME: &'static str = "doorway Semaphore";
+    const MOST_SLOTS: usize = Self::MOST;
+
+    fn new(k: usize) -> Self {
+        Self::new(k)
+    }
+}
+
+impl Blocking for Semaphore {
+    fn passage(&self, inside: impl FnOnce()) {
+        let _permit = self.acquire();
+        inside();
+    }
+
+    fn stepwise(&self, entered: impl FnOnce(), inside: impl FnOnce()) {
+        let place = self.enter();
+        entered();
+        let _permit = place.wait();
+        inside();
+    }
+}
+
+impl Tasks for Semaphore {
+    async fn passage(&self, inside: impl Future<Output = ()> + Send) {
+        let _permit = self.enter().await;
+        inside.await;
+    }
+
+    async fn stepwise(&self, entered: impl FnOnce() + Send, inside: impl Future<Output = ()> + Send) {
+        let place = self.enter();
+        entered();
+        let _permit = place.await;
+        inside.await;
+    }
+}
+
+impl Lock for Mutex<()> {
+    const NAME: &'static str = "doorway Mutex";
+
+    fn new(_: usize) -> Self {
+        Self::new(())
+    }
+}
+
+impl Blocking for Mutex<()> {
+    fn passage(&self, inside: impl FnOnce()) {
+        let _guard = self.lock();
+        inside();
+    }
+
+    fn stepwise(&self, entered: impl FnOnce(), inside: impl FnOnce()) {
+        let place = self.enter();
+        entered();
+        let _guard = place.wait();
+        inside();
+    }
+}
+
+impl Tasks for Mutex<()> {
+    async fn passage(&self, inside: impl Future<Output = ()> + Send) {
+        let _guard = self.enter().await;
+        inside.await;
+    }
+
+    async fn stepwise(&self, entered: impl FnOnce() + Send, inside: impl Future<Output = ()> + Send) {
+        let place = self.enter();
+        entered();
+        let _guard = place.await;
+        inside.await;
+    }
+}
