@@ -9,9 +9,11 @@
 pub mod mutex;
 pub mod papers;
 mod queue;
+mod raw;
 pub mod semaphore;
 
 pub use mutex::Mutex;
+pub use raw::RawMutex;
 pub use semaphore::Semaphore;
 
 /// The example of the page, kept true.

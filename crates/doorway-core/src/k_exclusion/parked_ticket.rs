@@ -1,5 +1,5 @@
 //! Tickets in one word, with sleepers and places that can be given up: the engine of the crate `doorway`'s semaphore, after
-//! the ticket algorithm of Fischer, Lynch, Burns and Borodin (paper 003, Figure 2). See [`line`] for how it works.
+//! the ticket algorithm of Fischer, Lynch, Burns and Borodin (paper 003, Figure 2). See [`mod@line`] for how it works.
 //!
 //! Promises what the ticket algorithms promise: k-exclusion, FIFO enabling and no k-deadlock, with up to k-1 crashes. A crash
 //! between validating a ticket and waking its holder is one too many, though: whoever sleeps there sleeps on.
