@@ -46,8 +46,3 @@ pub use session::Session;
 pub use set::Set;
 pub use ticket::{Extended, Ticket};
 pub use value::{Local, Relabel, Value};
-
-/// The example of the README, kept true.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

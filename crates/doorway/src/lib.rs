@@ -20,3 +20,8 @@ pub use semaphore::Semaphore;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/papers-as-locks.md")]
 struct PapersAsLocks;
+
+/// The examples of the README, kept true.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
