@@ -178,12 +178,14 @@ impl<const FAIR: bool, E> RandomizedBounded<FAIR, E> {
         m.line(6);
         let pass = match s.leader.elect(m, p as u32)? {
             None => {
+                m.line(7);
                 self.thanks(m, p, fortune)?;
                 Pass::Leads { side, bit: self.lead(m, p, side, chosen)? }
             }
             Some(leader) => {
                 let pass = m.scope(|m| self.join(m, p, side, leader))?;
                 let Some(pass) = pass else { return Ok(Continue(self.in_vain(m, p, fortune)?)) };
+                m.line(28);
                 self.thanks(m, p, fortune)?;
                 pass
             }
