@@ -227,7 +227,7 @@ pub(crate) struct Check {
     /// Let this process make any number of passages, whatever --passages says of the others
     #[arg(long, value_name = "ID")]
     pub(crate) endless: Option<usize>,
-    /// Attempts per passage that are followed, or `unbounded` (randomized); default: 1
+    /// Attempts per passage that are followed, or `unbounded`; default: as the algorithm says
     #[arg(long, value_name = "R")]
     pub(crate) retries: Option<String>,
     /// Kind of registers: atomic, regular or safe

@@ -36,6 +36,13 @@ fn every_claim_holds() {
     all_hold(Setting::slots(3, 2).passages(3), false);
 }
 
+/// What it does not promise: with two slots, a sleeper is woken before another whose ticket was valid first.
+#[test]
+fn sleepers_are_not_enabled_in_order() {
+    let verdict = explore(Setting::slots(4, 2).passages(1), None, false, &[Property::FifoEnabling]).verdicts.remove(0);
+    assert_eq!(verdict.holds, Some(false), "{}", verdict.scope);
+}
+
 /// Whenever a place is given up: no slot is lost, nor is one given twice, and nobody sleeps on.
 #[test]
 fn no_slot_is_lost_to_a_place_that_is_given_up() {

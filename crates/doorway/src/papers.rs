@@ -73,7 +73,10 @@ pub use doorway_core::{
         ColoredTicket, KBakery, KBakeryFife, KBakerySafe, NumberedTicket, Queue, TimestampBakery,
         UnboundedColoredTicket,
     },
-    mutex::{Bakery, BlackWhiteBakery, BurnsLamport, Mcs, Randomized, YangAnderson},
+    mutex::{
+        Bakery, BlackWhiteBakery, BurnsLamport, Mcs, Randomized, RandomizedBounded, RandomizedStarvationFree,
+        YangAnderson,
+    },
     native::{Arena, Fenced, Own, Word, room},
 };
 use doorway_core::{

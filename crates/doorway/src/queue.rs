@@ -25,8 +25,12 @@ use doorway_core::{
 
 const FORMAT: Format = Format::SHIPPED;
 
-/// The most slots that there can be, and the most tickets in line.
-pub(crate) const MOST: usize = (1 << (FORMAT.free - 1)) - 1;
+/// The most slots that there can be.
+pub(crate) const MOST: usize = (1 << (FORMAT.free - 2)) - 1;
+
+/// The most tickets in line before another comes: with that one, of any weight, there is still room for as many who come
+/// meanwhile.
+pub(crate) const LONGEST: usize = MOST / 2;
 
 /// Looks at the word before a thread that may hope to go in soon lets others run.
 const SPINS: u32 = 200;
@@ -174,7 +178,7 @@ impl Queue {
 
     /// The same after so many tickets.
     pub(crate) const fn after(tickets: u64, slots: usize) -> Self {
-        assert!(slots <= MOST, "a semaphore has two million slots at most");
+        assert!(slots <= MOST, "a semaphore has a million slots at most");
         Self { word: AtomicU64::new(FORMAT.word(tickets, slots as i64)), marks: Mutex::new(VecDeque::new()) }
     }
 
@@ -186,7 +190,22 @@ impl Queue {
     #[inline(always)]
     pub(crate) fn enter(&self, weight: u32) -> Standing {
         let Ok(place) = line::enter(self, &mut Patient, weight);
+        if !place.enabled {
+            self.joins_a_line(place);
+        }
         place
+    }
+
+    /// # Panics
+    /// If the line is too long.
+    #[cold]
+    fn joins_a_line(&self, place: Standing) {
+        if self.waiters().saturating_sub(place.weight as usize) > LONGEST {
+            self.abandon(place);
+            panic!(
+                "more than {LONGEST} slots are waited for: limit how many come, or let those go who have waited for long"
+            );
+        }
     }
 
     /// Takes slots if they are free: a place that is enabled, or none. Never before anybody in line.

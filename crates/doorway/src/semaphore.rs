@@ -28,8 +28,8 @@ use crate::queue::{MOST, Queue, Standing};
 /// # Promises
 ///
 /// - At most as many are inside as there are slots.
-/// - **FIFO**: who is through [`enter`](Self::enter) before another begins it may go in before that one. Threads and tasks stand in
-///   one line, and since `enter` is not async, no budget and no slow poll changes the order. [`try_acquire`](Self::try_acquire)
+/// - **FIFO**: the turn of who is through [`enter`](Self::enter) before another begins it comes before that one's. Threads and tasks
+///   stand in one line, and since `enter` is not async, no budget and no slow poll changes the order. [`try_acquire`](Self::try_acquire)
 ///   takes what is free and overtakes nobody.
 /// - No slot is lost to a place that is dropped, a future that is cancelled or a holder that panics. No wake-up is lost.
 /// - Where there is a slot, coming and going are one atomic addition each: no system call, no allocation.
@@ -48,6 +48,8 @@ use crate::queue::{MOST, Queue, Standing};
 ///
 /// - A place whose turn has come holds its slot from then on, whether it is looked at or not; so does one that is forgotten
 ///   (`mem::forget`). Drop places that you do not need.
+/// - A place that is dropped stays in line until it is passed over, so as long as somebody is inside, each place that is taken
+///   and dropped costs some bytes. With half a million of them `enter` panics.
 /// - Nothing is poisoned: when a holder panics the next one goes in.
 /// - A place may be looked at last after two trillion (2⁴¹) others have had their turn.
 pub struct Semaphore {
@@ -67,7 +69,7 @@ pub type Permit<'a> = PermitOf<&'a Semaphore>;
 pub type OwnedPermit = PermitOf<Arc<Semaphore>>;
 
 impl Semaphore {
-    /// The most slots that a semaphore can have, and the most places in line.
+    /// The most slots that a semaphore can have, and a place can be for.
     pub const MOST: usize = MOST;
 
     /// A semaphore with so many slots.
@@ -85,6 +87,9 @@ impl Semaphore {
     }
 
     /// The doorway: takes a place in line. Never blocks.
+    ///
+    /// # Panics
+    /// If half a million slots are waited for already.
     #[inline]
     pub fn enter(&self) -> Place<'_> {
         self.enter_many(1)
@@ -93,7 +98,7 @@ impl Semaphore {
     /// The same for so many slots at once, as one place in line. Until there are as many slots nobody behind it goes in.
     ///
     /// # Panics
-    /// If that is none, or more than [`MOST`](Self::MOST).
+    /// If that is none, or more than [`MOST`](Self::MOST); or if half a million slots are waited for already.
     #[inline]
     pub fn enter_many(&self, weight: usize) -> Place<'_> {
         PlaceIn { standing: self.queue.enter(weight_of(weight)), semaphore: Some(self) }
@@ -150,7 +155,7 @@ impl Semaphore {
     /// If there would be more than [`MOST`](Self::MOST).
     pub fn add_slots(&self, more: usize) {
         let fits = |slots: usize| slots.checked_add(more).filter(|&all| all <= MOST);
-        self.slots.fetch_update(SeqCst, SeqCst, fits).expect("a semaphore has two million slots at most");
+        self.slots.fetch_update(SeqCst, SeqCst, fits).expect("a semaphore has a million slots at most");
         if more > 0 {
             self.queue.release(more as u32);
         }
@@ -185,7 +190,7 @@ impl fmt::Debug for Semaphore {
 
 #[inline(always)]
 fn weight_of(slots: usize) -> u32 {
-    assert!((1..=MOST).contains(&slots), "a place is for one slot or more, and two million at most");
+    assert!((1..=MOST).contains(&slots), "a place is for one slot or more, and a million at most");
     slots as u32
 }
 

@@ -151,13 +151,13 @@ fn a_heavy_place_is_not_overtaken_by_light_ones() {
     assert_eq!((permit.weight(), semaphore.available()), (3, 0));
     drop(permit);
     drop(light.wait());
-    // Heavy ones go, too, whole.
-    let (a, heavy) = (semaphore.acquire(), Arc::clone(&semaphore).enter_owned(3));
+    // One that goes keeps nobody waiting, though there never were as many slots.
+    let (a, heavy) = (semaphore.acquire(), Arc::clone(&semaphore).enter_owned(9));
     let light = owned(&semaphore);
+    assert!(!light.is_enabled());
     drop(heavy);
-    assert!(!light.is_enabled(), "those before it have to be passed over first");
-    drop(a);
-    drop(light.wait_timeout(LONG).expect("its turn comes"));
+    assert!(light.is_enabled(), "two slots are free again");
+    drop((a, light));
     assert_eq!((semaphore.available(), semaphore.waiters()), (3, 0));
 }
 
@@ -173,6 +173,20 @@ fn slots_can_be_added_and_forgotten() {
     assert!(catch_unwind(AssertUnwindSafe(|| semaphore.add_slots(usize::MAX))).is_err());
     assert!(catch_unwind(AssertUnwindSafe(|| semaphore.enter_many(0))).is_err());
     assert_eq!((semaphore.slots(), semaphore.available()), (1, 1));
+}
+
+/// The word has room for so many who wait, and says so before there is none.
+#[test]
+fn a_line_has_an_end() {
+    let semaphore = Semaphore::new(1);
+    let permit = semaphore.acquire();
+    let heavy = semaphore.enter_many(Semaphore::MOST / 2);
+    let one_more = semaphore.enter_many(Semaphore::MOST);
+    assert!(catch_unwind(AssertUnwindSafe(|| semaphore.enter())).is_err());
+    let none_lost = Semaphore::MOST / 2 + Semaphore::MOST + 1;
+    assert_eq!((semaphore.available(), semaphore.waiters()), (0, none_lost));
+    drop((heavy, one_more, permit));
+    assert_eq!((semaphore.available(), semaphore.waiters()), (1, 0));
 }
 
 #[test]

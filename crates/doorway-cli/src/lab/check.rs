@@ -220,6 +220,9 @@ fn as_json(subject: &dyn Subject, options: &Options, report: &Report) -> String 
     if subject.attempts().is_some() {
         object["retries"] = json!(report.retries);
     }
+    if let Some(p) = options.endless {
+        object["endless"] = json!(p);
+    }
     if let Some(timestamps) = subject.variant() {
         object["timestamps"] = json!(timestamps);
     }

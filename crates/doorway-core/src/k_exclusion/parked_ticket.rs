@@ -1,8 +1,9 @@
 //! Tickets in one word, with sleepers and places that can be given up: the engine of the crate `doorway`'s semaphore, after
 //! the ticket algorithm of Fischer, Lynch, Burns and Borodin (paper 003, Figure 2). See [`mod@line`] for how it works.
 //!
-//! Promises what the ticket algorithms promise: k-exclusion, FIFO enabling and no k-deadlock, with up to k-1 crashes. A crash
-//! between validating a ticket and waking its holder is one too many, though: whoever sleeps there sleeps on.
+//! Promises k-exclusion, k-FCFS and freedom from starvation: tickets become valid in the order in which they were issued. Tolerates
+//! no crash: who stops between making a ticket valid and waking its holder leaves a sleeper behind. For the same reason it
+//! has no FIFO enabling with several slots: one sleeper may be woken while another, before it, is about to be.
 //!
 //! Here the word is narrower than what ships, so that the checker sees its numbers wrap around.
 
@@ -31,15 +32,12 @@ impl Value for Option<Mark<u32>> {
         |mark| match mark {
             None => 0,
             Some(Mark::Sleeps(p)) => u64::from(p) << 2 | 1,
-            Some(Mark::Gone(slots)) => u64::from(slots) << 2 | 2,
+            Some(Mark::Gone) => 2,
         },
-        |word| {
-            let rest = (word >> 2) as u32;
-            match word & 3 {
-                0 => None,
-                1 => Some(Mark::Sleeps(rest)),
-                _ => Some(Mark::Gone(rest)),
-            }
+        |word| match word & 3 {
+            0 => None,
+            1 => Some(Mark::Sleeps((word >> 2) as u32)),
+            _ => Some(Mark::Gone),
         }
     );
 

@@ -7,9 +7,10 @@
 //!
 //! - Who waits may *sleep*. It leaves a mark in the line, looks at the word once more, and only then sleeps; who validates a
 //!   ticket changes the word first and looks for the mark then. So one of the two sees the other.
-//! - A place may be *abandoned*, by a mark that says so. Whoever validates such a ticket passes its slots on. Again both look
-//!   twice, and whoever takes the mark out of the line is the one that passes them on.
-//! - A place may have a *weight*: so many tickets in a row. It stands in the line under the last of them.
+//! - A place may be *abandoned*, by a mark that says so. Whoever validates such a ticket passes its slot on. Again both look
+//!   twice, and whoever takes the mark out of the line is the one that passes it on.
+//! - A place may have a *weight*: so many tickets in a row. It sleeps under the last of them. Abandoned, it leaves a mark at each, so
+//!   that those behind it need not wait until there are as many slots.
 
 use core::{
     cmp::Ordering,
@@ -30,7 +31,7 @@ pub struct Format {
 }
 
 impl Format {
-    /// What ships: up to two million slots or tickets in line, and a place may be looked at after two trillion later ones.
+    /// What ships: two million slots or tickets in line, and a place may be looked at after two trillion later ones.
     pub const SHIPPED: Self = Self { free: 22, issued: 42 };
 
     const fn shift(self) -> u32 {
@@ -104,8 +105,8 @@ impl Format {
 pub enum Mark<S> {
     /// It sleeps, or is about to: this is whom to wake.
     Sleeps(S),
-    /// It has gone. So many slots are to be passed on.
-    Gone(u32),
+    /// It has gone: the slot is to be passed on.
+    Gone,
 }
 
 plain_local!(Mark<u32>);
@@ -195,7 +196,12 @@ pub fn enter<M: Memory, L: Line<M>>(line: &L, m: &mut M, weight: u32) -> Result<
 /// When the memory halts the process.
 #[inline]
 pub fn is_enabled<M: Memory, L: Line<M>>(line: &L, m: &mut M, place: Place) -> Result<bool, M::Halt> {
-    Ok(line.format().is_valid(line.word(m)?, place.ticket))
+    is_valid(line, m, place.ticket)
+}
+
+#[inline(always)]
+fn is_valid<M: Memory, L: Line<M>>(line: &L, m: &mut M, ticket: u64) -> Result<bool, M::Halt> {
+    Ok(line.format().is_valid(line.word(m)?, ticket))
 }
 
 /// Leaves the mark of a sleeper in the line, unless the place may go in; whether it did.
@@ -281,7 +287,7 @@ fn called<M: Memory, L: Line<M>>(line: &L, m: &mut M, word: u64, slots: u32) -> 
                 }
                 Ok(gone)
             }
-            Some(Mark::Gone(slots)) => Ok(gone + slots),
+            Some(Mark::Gone) => Ok(gone + 1),
         }
     })
 }
@@ -292,15 +298,19 @@ fn called<M: Memory, L: Line<M>>(line: &L, m: &mut M, word: u64, slots: u32) -> 
 /// When the memory halts the process.
 #[track_caller]
 pub fn abandon<M: Memory, L: Line<M>>(line: &L, m: &mut M, place: Place) -> Result<(), M::Halt> {
-    let mine = m.scope(|m| {
-        line.leave(m, place.ticket, Some(Mark::Gone(place.weight)))?;
+    let format = line.format();
+    let first = place.ticket.wrapping_sub(u64::from(place.weight) - 1);
+    let mine = m.fold(0..place.weight as usize, 0, |m, mine, i| {
+        let ticket = format.ticket(first.wrapping_add(i as u64));
+        line.leave(m, ticket, Some(Mark::Gone))?;
         // If it is valid by now, whoever made it so may have come too early for the mark.
-        Ok(is_enabled(line, m, place)? && {
-            let mark = line.leave(m, place.ticket, None)?;
+        let again = is_valid(line, m, ticket)? && {
+            let mark = line.leave(m, ticket, None)?;
             mark.is_some() || m.mutant("passes-on-twice")
-        })
+        };
+        Ok(mine + u32::from(again))
     })?;
-    if mine && !m.mutant("leaves-it-to-others") { release(line, m, place.weight) } else { Ok(()) }
+    if mine > 0 && !m.mutant("leaves-it-to-others") { release(line, m, mine) } else { Ok(()) }
 }
 
 #[cfg(test)]
