@@ -50,7 +50,7 @@ Exit code:
 Properties:
   exclusion  mutual-exclusion, k-exclusion, session-exclusion
   progress   deadlock-freedom, starvation-freedom, bounded-exit, k-deadlock-avoidance,
-             concurrent-entry, strong-concurrent-entry
+             concurrent-entry, concurrent-occupancy, strong-concurrent-entry
   order      fcfs, k-fcfs, fife, fifo-enabling
   space      bounded-registers
   declared   invariant:NAME, as in lab list

@@ -120,6 +120,9 @@ pub enum Property {
     KDeadlockAvoidance,
     /// While nobody with another session is active, a process enters in a bounded number of its own steps.
     ConcurrentEntry,
+    /// While nobody with another session is active, a process enters, even if nobody inside ever leaves: weaker than
+    /// concurrent entry, in that it may wait for steps of those who come and go.
+    ConcurrentOccupancy,
     /// Who is through the doorway before everybody active with another session began it, enters in a bounded number of its
     /// own steps.
     StrongConcurrentEntry,
@@ -133,7 +136,10 @@ impl Property {
     /// Whether it speaks of algorithms for this problem.
     pub fn suits(self, problem: Problem) -> bool {
         match self {
-            Self::SessionExclusion | Self::ConcurrentEntry | Self::StrongConcurrentEntry => problem == Problem::Group,
+            Self::SessionExclusion
+            | Self::ConcurrentEntry
+            | Self::ConcurrentOccupancy
+            | Self::StrongConcurrentEntry => problem == Problem::Group,
             Self::KExclusion | Self::KFcfs | Self::FifoEnabling | Self::KDeadlockAvoidance => problem != Problem::Group,
             _ => true,
         }
@@ -153,6 +159,7 @@ named!(Property:
     FifoEnabling = "fifo-enabling",
     KDeadlockAvoidance = "k-deadlock-avoidance",
     ConcurrentEntry = "concurrent-entry",
+    ConcurrentOccupancy = "concurrent-occupancy",
     StrongConcurrentEntry = "strong-concurrent-entry",
     BoundedRegisters = "bounded-registers";
     Invariant

@@ -11,12 +11,14 @@
 
 mod group_bakery;
 mod group_black_white_bakery;
+pub mod parked_sessions;
 mod strong_group_bakery;
 mod strong_group_black_white_bakery;
 
 pub use group_bakery::GroupBakery;
 pub use group_black_white_bakery::{GroupBlackWhiteBakery, Token};
 use group_black_white_bakery::{ONE_FLIP, opposite_color};
+pub use parked_sessions::ParkedSessions;
 pub use strong_group_bakery::StrongGroupBakery;
 pub use strong_group_black_white_bakery::StrongGroupBlackWhiteBakery;
 

@@ -367,7 +367,7 @@ fn progress_words(property: Property, victim: usize, crashed: &[usize]) -> Strin
         Property::StarvationFreedom => format!("process {victim} waits for ever{crashed}"),
         Property::DeadlockFreedom => format!("nobody enters any more{crashed}"),
         Property::BoundedExit => format!("process {victim} never finishes its exit section"),
-        Property::ConcurrentEntry => {
+        Property::ConcurrentEntry | Property::ConcurrentOccupancy => {
             format!("process {victim} keeps waiting, although nobody with another session is active")
         }
         Property::StrongConcurrentEntry => format!(

@@ -39,6 +39,8 @@ enum What {
     Lingers(usize),
     /// The process stays in its entry section, although nobody active keeps it out.
     Unopposed(usize),
+    /// The same, although all but those inside keep taking steps.
+    KeptOut(usize),
     /// The process is never in the region, and does not give up.
     Avoids(usize, Region),
     /// Nobody makes progress. Between states that are all alike in this, any step will do.
@@ -60,7 +62,7 @@ impl Steps {
         match self.kind {
             What::Starves(p) | What::NobodyEnters(p) => graph.region(state, p).is_entry(),
             What::Lingers(p) => graph.region(state, p) == Region::Exit,
-            What::Unopposed(p) => graph.is_unopposed(state, p),
+            What::Unopposed(p) | What::KeptOut(p) => graph.is_unopposed(state, p),
             What::Avoids(p, region) => graph.region(state, p) != region,
             What::StandsStill => true,
         }
@@ -78,7 +80,7 @@ impl Steps {
             What::Avoids(q, _) => {
                 p != q || !graph.region(from, p).is_entry() || matches!(graph.region(to, p).letter(), 'T' | 'C')
             }
-            What::Starves(_) | What::Lingers(_) | What::Unopposed(_) | What::StandsStill => true,
+            What::Starves(_) | What::Lingers(_) | What::Unopposed(_) | What::KeptOut(_) | What::StandsStill => true,
         }
     }
 
@@ -86,7 +88,7 @@ impl Steps {
     pub(crate) fn forbid(self, event: &Event) -> bool {
         let enters = event.to == Region::Critical && event.from != Region::Critical;
         match self.kind {
-            What::Starves(p) | What::Unopposed(p) => enters && event.process == p,
+            What::Starves(p) | What::Unopposed(p) | What::KeptOut(p) => enters && event.process == p,
             What::NobodyEnters(_) => enters,
             What::Lingers(p) => event.process == p && event.to != Region::Exit,
             What::Avoids(p, region) => event.process == p && event.to == region,
@@ -138,6 +140,9 @@ pub(crate) fn violation(
         Property::ConcurrentEntry | Property::StrongConcurrentEntry => {
             (0..graph.n).for_each(|p| consider(Steps { kind: What::Unopposed(p), crashed: 0 }, p));
         }
+        Property::ConcurrentOccupancy => {
+            (0..graph.n).for_each(|p| consider(Steps { kind: What::KeptOut(p), crashed: 0 }, p));
+        }
         Property::DeadlockFreedom => {
             live(graph.n, crashes).for_each(|(p, crashed)| {
                 consider(Steps { kind: What::NobodyEnters(p), crashed }, p);
@@ -151,7 +156,7 @@ pub(crate) fn violation(
     best.map(|(_, lasso)| lasso)
 }
 
-/// Who takes steps inside a component, and who is in its remainder there.
+/// Who takes steps inside a component, and who is at rest there: in its remainder, or inside where that is allowed.
 fn inhabitants(graph: &Graph, steps: Steps, members: &[u32], component: &[u32], id: u32) -> (u32, u32) {
     let (mut movers, mut resting) = (0, 0);
     for &state in members {
@@ -161,7 +166,9 @@ fn inhabitants(graph: &Graph, steps: Steps, members: &[u32], component: &[u32], 
             }
         }
         for p in 0..graph.n {
-            if graph.region(state, p) == Region::Remainder {
+            let region = graph.region(state, p);
+            let stays = matches!(steps.kind, What::KeptOut(_)) && region == Region::Critical;
+            if region == Region::Remainder || stays {
                 resting |= 1 << p;
             }
         }

@@ -27,6 +27,11 @@ impl Trace {
             (Property::ConcurrentEntry, Some(from)) => {
                 self.keeps_waiting(turns, &replayed.events, from, Standing::is_unopposed)
             }
+            (Property::ConcurrentOccupancy, Some(from)) => {
+                let inside = |region| matches!(region, Region::Remainder | Region::Critical);
+                self.is_fair(&replayed.events, from, inside)
+                    && self.keeps_waiting(turns, &replayed.events, from, Standing::is_unopposed)
+            }
             (Property::StrongConcurrentEntry, Some(from)) => {
                 self.keeps_waiting(turns, &replayed.events, from, Standing::leads)
             }
@@ -137,16 +142,29 @@ impl Trace {
             && repeats_for_ever(&mut run, round, gap, spoils) == Some(true)
     }
 
+    /// Where everybody is after these events.
+    fn regions(&self, events: &[Event]) -> Vec<Region> {
+        let mut at = vec![Region::Remainder; self.n];
+        events.iter().for_each(|event| at[event.process] = event.to);
+        at
+    }
+
+    /// Whether all who have not crashed move from `from` on, except where they may rest.
+    fn is_fair(&self, events: &[Event], from: usize, may_rest: impl Fn(Region) -> bool) -> bool {
+        let Some((stem, round)) = events.split_at_checked(from) else { return false };
+        let moves = |p: usize| round.iter().any(|event| event.process == p);
+        self.regions(stem).into_iter().enumerate().all(|(p, at)| match self.crashed.contains(&p) {
+            true => !moves(p),
+            false => moves(p) || may_rest(at),
+        })
+    }
+
     /// Whether the steps from `from` on can be taken again, are fair, and keep somebody from where it wants to go.
     fn goes_round(&self, turns: &[Turn], events: &[Event], from: usize, property: Property) -> bool {
         let Some(round) = events.get(from..).filter(|round| !round.is_empty()) else { return false };
-        let mut at = vec![Region::Remainder; self.n];
-        events[..from].iter().for_each(|event| at[event.process] = event.to);
+        let at = self.regions(&events[..from]);
         let moves = |p: usize| round.iter().any(|event| event.process == p);
-        let fair = (0..self.n).all(|p| match self.crashed.contains(&p) {
-            true => !moves(p),
-            false => moves(p) || at[p] == Region::Remainder,
-        });
+        let fair = self.is_fair(events, from, |region| region == Region::Remainder);
         let stays = |p: usize, there: fn(Region) -> bool| {
             moves(p) && there(at[p]) && round.iter().all(|event| event.process != p || there(event.to))
         };
