@@ -8,6 +8,7 @@
 
 pub mod mutex;
 pub mod papers;
+pub mod place;
 mod queue;
 mod raw;
 pub mod semaphore;

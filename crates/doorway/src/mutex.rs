@@ -5,16 +5,17 @@
 use std::{
     cell::UnsafeCell,
     fmt,
-    future::Future,
     marker::PhantomData,
     ops::{Deref, DerefMut},
-    pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
-    time::{Duration, Instant},
+    task::Waker,
+    time::Instant,
 };
 
-use crate::queue::{Queue, Standing};
+use crate::{
+    place::{Door, Late, PlaceIn},
+    queue::{Queue, Standing},
+};
 
 /// A value that one thread or task at a time has for itself, first come, first served.
 ///
@@ -48,9 +49,9 @@ unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
 unsafe impl<T: ?Sized + Send> Send for Mutex<T> {}
 
 /// A place in line that borrows the mutex.
-pub type Place<'a, T> = PlaceIn<T, &'a Mutex<T>>;
+pub type Place<'a, T> = PlaceIn<&'a Mutex<T>>;
 /// A place in line that shares the mutex.
-pub type OwnedPlace<T> = PlaceIn<T, Arc<Mutex<T>>>;
+pub type OwnedPlace<T> = PlaceIn<Arc<Mutex<T>>>;
 /// The value, as long as the mutex is borrowed.
 pub type Guard<'a, T> = GuardOf<T, &'a Mutex<T>>;
 /// The value, with a share in the mutex.
@@ -72,12 +73,13 @@ impl<T: ?Sized> Mutex<T> {
     /// The doorway: takes a place in line. Never blocks.
     #[inline]
     pub fn enter(&self) -> Place<'_, T> {
-        PlaceIn::new(self)
+        PlaceIn::new(self, self.queue.enter(1))
     }
 
     /// The same, with a place that can be sent anywhere.
     pub fn enter_owned(self: Arc<Self>) -> OwnedPlace<T> {
-        PlaceIn::new(self)
+        let standing = self.queue.enter(1);
+        PlaceIn::new(self, standing)
     }
 
     /// Waits for the value: `enter().wait()`.
@@ -87,7 +89,7 @@ impl<T: ?Sized> Mutex<T> {
         if standing.enabled {
             return GuardOf { mutex: self, value: PhantomData };
         }
-        PlaceIn { standing, mutex: Some(self) }.wait()
+        Place::new(self, standing).wait()
     }
 
     /// The value, if nobody has it and nobody waits for it.
@@ -124,75 +126,27 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
     }
 }
 
-/// A place in line. Dropping it leaves the line.
-#[must_use = "dropping a place leaves the line"]
-pub struct PlaceIn<T: ?Sized, M: Deref<Target = Mutex<T>>> {
-    standing: Standing,
-    /// Taken out when the place has become a guard.
-    mutex: Option<M>,
-}
+impl<T: ?Sized> Door for Mutex<T> {
+    type Standing = Standing;
+    type Guard<M: Deref<Target = Self>> = GuardOf<T, M>;
 
-impl<T: ?Sized, M: Deref<Target = Mutex<T>>> PlaceIn<T, M> {
+    #[inline(always)]
+    fn wait(&self, standing: &Standing, until: Option<Instant>) -> Result<(), Late> {
+        self.queue.wait(*standing, 1, until)
+    }
+    fn poll(&self, standing: &Standing, waker: &Waker) -> bool {
+        self.queue.poll(*standing, waker)
+    }
+    fn is_enabled(&self, standing: &Standing) -> bool {
+        self.queue.is_enabled(*standing)
+    }
     #[inline]
-    fn new(mutex: M) -> Self {
-        Self { standing: mutex.queue.enter(1), mutex: Some(mutex) }
+    fn abandon(&self, standing: &Standing) {
+        self.queue.abandon(*standing);
     }
-
-    fn queue(&self) -> &Queue {
-        &self.mutex.as_ref().expect("the place has become a guard: a future must not be polled again").queue
-    }
-
-    fn guard(&mut self) -> GuardOf<T, M> {
-        GuardOf { mutex: self.mutex.take().expect("a place becomes one guard"), value: PhantomData }
-    }
-
-    /// Waits until it is this place's turn.
-    #[inline]
-    pub fn wait(mut self) -> GuardOf<T, M> {
-        let waited = self.queue().wait(self.standing, 1, None);
-        debug_assert!(waited.is_ok(), "nobody is late who has no limit");
-        self.guard()
-    }
-
-    /// Waits for so long at most.
-    ///
-    /// # Errors
-    /// Gives the place back, which still stands where it stood.
-    pub fn wait_timeout(mut self, limit: Duration) -> Result<GuardOf<T, M>, Self> {
-        match self.queue().wait(self.standing, 1, Instant::now().checked_add(limit)) {
-            Ok(()) => Ok(self.guard()),
-            Err(_) => Err(self),
-        }
-    }
-
-    /// Whether it is this place's turn: [`wait`](Self::wait) would not wait.
-    pub fn is_enabled(&self) -> bool {
-        self.queue().is_enabled(self.standing)
-    }
-}
-
-/// Cancel safety: dropping the future leaves the line; `&mut place` in a `select!` keeps the place.
-impl<T: ?Sized, M: Deref<Target = Mutex<T>> + Unpin> Future for PlaceIn<T, M> {
-    type Output = GuardOf<T, M>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<GuardOf<T, M>> {
-        let place = self.get_mut();
-        if place.queue().poll(place.standing, context.waker()) { Poll::Ready(place.guard()) } else { Poll::Pending }
-    }
-}
-
-impl<T: ?Sized, M: Deref<Target = Mutex<T>>> Drop for PlaceIn<T, M> {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(mutex) = self.mutex.take() {
-            mutex.queue.abandon(self.standing);
-        }
-    }
-}
-
-impl<T: ?Sized, M: Deref<Target = Mutex<T>>> fmt::Debug for PlaceIn<T, M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Place").finish_non_exhaustive()
+    #[inline(always)]
+    fn guard<M: Deref<Target = Self>>(mutex: M, _: &Standing) -> GuardOf<T, M> {
+        GuardOf { mutex, value: PhantomData }
     }
 }
 

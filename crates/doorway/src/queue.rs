@@ -23,6 +23,8 @@ use doorway_core::{
     k_exclusion::parked_ticket::line::{self, Format, Line, Mark},
 };
 
+use crate::place::Late;
+
 const FORMAT: Format = Format::SHIPPED;
 
 /// The most slots that there can be.
@@ -65,10 +67,6 @@ impl Sleeper {
         }
     }
 }
-
-/// The time is up.
-#[derive(Debug)]
-pub(crate) struct Late;
 
 /// How a caller sleeps. Nothing but loops is asked of it besides: the accesses are the line's.
 trait Sleeps: Memory {

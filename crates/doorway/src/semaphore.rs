@@ -2,18 +2,19 @@
 
 use std::{
     fmt,
-    future::Future,
     ops::Deref,
-    pin::Pin,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst},
     },
-    task::{Context, Poll},
-    time::{Duration, Instant},
+    task::Waker,
+    time::Instant,
 };
 
-use crate::queue::{MOST, Queue, Standing};
+use crate::{
+    place::{Door, Late, PlaceIn},
+    queue::{MOST, Queue, Standing},
+};
 
 /// A number of slots for threads and tasks, first come, first served.
 ///
@@ -101,12 +102,13 @@ impl Semaphore {
     /// If that is none, or more than [`MOST`](Self::MOST); or if half a million slots are waited for already.
     #[inline]
     pub fn enter_many(&self, weight: usize) -> Place<'_> {
-        PlaceIn { standing: self.queue.enter(weight_of(weight)), semaphore: Some(self) }
+        PlaceIn::new(self, self.queue.enter(weight_of(weight)))
     }
 
     /// The same as [`enter_many`](Self::enter_many), with a place that can be sent anywhere.
     pub fn enter_owned(self: Arc<Self>, weight: usize) -> OwnedPlace {
-        PlaceIn { standing: self.queue.enter(weight_of(weight)), semaphore: Some(self) }
+        let standing = self.queue.enter(weight_of(weight));
+        PlaceIn::new(self, standing)
     }
 
     /// Waits for a slot: `enter().wait()`.
@@ -116,7 +118,7 @@ impl Semaphore {
         if standing.enabled {
             return PermitOf::new(self, 1);
         }
-        PlaceIn { standing, semaphore: Some(self) }.wait()
+        Place::new(self, standing).wait()
     }
 
     /// A slot, if one is free and nobody waits for it.
@@ -194,79 +196,27 @@ fn weight_of(slots: usize) -> u32 {
     slots as u32
 }
 
-/// A place in line. Dropping it leaves the line.
-#[must_use = "dropping a place leaves the line"]
-pub struct PlaceIn<S: Deref<Target = Semaphore>> {
-    standing: Standing,
-    /// Taken out when the place has become a permit.
-    semaphore: Option<S>,
-}
+impl Door for Semaphore {
+    type Standing = Standing;
+    type Guard<S: Deref<Target = Self>> = PermitOf<S>;
 
-impl<S: Deref<Target = Semaphore>> PlaceIn<S> {
-    fn semaphore(&self) -> &Semaphore {
-        self.semaphore.as_ref().expect("the place has become a permit: a future must not be polled again")
+    #[inline(always)]
+    fn wait(&self, standing: &Standing, until: Option<Instant>) -> Result<(), Late> {
+        self.queue.wait(*standing, self.slots(), until)
     }
-
-    fn permit(&mut self) -> PermitOf<S> {
-        let semaphore = self.semaphore.take().expect("a place becomes one permit");
-        PermitOf::new(semaphore, self.standing.weight)
+    fn poll(&self, standing: &Standing, waker: &Waker) -> bool {
+        self.queue.poll(*standing, waker)
     }
-
-    /// Waits until it is this place's turn.
+    fn is_enabled(&self, standing: &Standing) -> bool {
+        self.queue.is_enabled(*standing)
+    }
     #[inline]
-    pub fn wait(mut self) -> PermitOf<S> {
-        let semaphore = self.semaphore();
-        let waited = semaphore.queue.wait(self.standing, semaphore.slots(), None);
-        debug_assert!(waited.is_ok(), "nobody is late who has no limit");
-        self.permit()
+    fn abandon(&self, standing: &Standing) {
+        self.queue.abandon(*standing);
     }
-
-    /// Waits for so long at most.
-    ///
-    /// # Errors
-    /// Gives the place back, which still stands where it stood.
-    pub fn wait_timeout(mut self, limit: Duration) -> Result<PermitOf<S>, Self> {
-        let semaphore = self.semaphore();
-        // A limit that no clock reaches is none.
-        let until = Instant::now().checked_add(limit);
-        match semaphore.queue.wait(self.standing, semaphore.slots(), until) {
-            Ok(()) => Ok(self.permit()),
-            Err(_) => Err(self),
-        }
-    }
-
-    /// Whether it is this place's turn: [`wait`](Self::wait) would not wait.
-    pub fn is_enabled(&self) -> bool {
-        self.semaphore().queue.is_enabled(self.standing)
-    }
-}
-
-/// Cancel safety: dropping the future leaves the line; `&mut place` in a `select!` keeps the place.
-impl<S: Deref<Target = Semaphore> + Unpin> Future for PlaceIn<S> {
-    type Output = PermitOf<S>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<PermitOf<S>> {
-        let place = self.get_mut();
-        if place.semaphore().queue.poll(place.standing, context.waker()) {
-            Poll::Ready(place.permit())
-        } else {
-            Poll::Pending
-        }
-    }
-}
-
-impl<S: Deref<Target = Semaphore>> Drop for PlaceIn<S> {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(semaphore) = self.semaphore.take() {
-            semaphore.queue.abandon(self.standing);
-        }
-    }
-}
-
-impl<S: Deref<Target = Semaphore>> fmt::Debug for PlaceIn<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Place").field("weight", &self.standing.weight).finish_non_exhaustive()
+    #[inline(always)]
+    fn guard<S: Deref<Target = Self>>(semaphore: S, standing: &Standing) -> PermitOf<S> {
+        PermitOf::new(semaphore, standing.weight)
     }
 }
 

@@ -61,7 +61,7 @@ impl Inside {
     #[inline(always)]
     #[must_use]
     pub const fn admits(self, session: Session) -> bool {
-        self.count() == 0 || (self.session().0 == session.0 && session.0 != OWN.0)
+        self.count() == 0 || (self.session().0 == session.0 && session.0 != OWN.0 && self.count() < Self::MOST)
     }
 
     /// The same with so many more inside, of this session.
@@ -150,14 +150,16 @@ impl<N> Line<N> {
     fn joining(&self, inside: Inside, how: How, mut joins: impl FnMut(usize)) -> Session {
         let Some(first) = self.0.front() else { return inside.session() };
         let session = if inside.count() == 0 { first.session } else { inside.session() };
-        let mut full = session == OWN && inside.count() > 0;
+        let mut count = inside.count();
+        let mut full = session == OWN && count > 0;
         let mut room = None; // how many more those may be passed by who stay
         for (at, waiting) in self.0.iter().enumerate() {
-            if full || room == Some(0) {
+            if full || room == Some(0) || count == Inside::MOST {
                 break;
             }
             if waiting.session == session {
                 joins(at);
+                count += 1;
                 full = session == OWN || how.one_at_a_time;
                 room = room.map(|room| room - 1);
             } else {
