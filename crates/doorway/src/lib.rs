@@ -2,10 +2,16 @@
 //!
 //! - [`Mutex`]: a value that one thread or task at a time has for itself, first come, first served.
 //! - [`Semaphore`]: k slots for threads and tasks, first come, first served.
+//! - [`GroupLock`]: a value that any number share as long as all ask for the same session; [`KeyedGroupLock`]: the same with
+//!   sessions that have names.
 //! - [`papers`] runs any of the published algorithms of [`doorway_core`] as a lock for a fixed set of participants.
 
 #![deny(unsafe_code)]
 
+mod caller;
+pub mod group;
+mod hall;
+pub mod keyed;
 pub mod mutex;
 pub mod papers;
 pub mod place;
@@ -13,8 +19,10 @@ mod queue;
 mod raw;
 pub mod semaphore;
 
+pub use group::GroupLock;
+pub use keyed::KeyedGroupLock;
 pub use mutex::Mutex;
-pub use raw::RawMutex;
+pub use raw::{RawMutex, RawRwLock};
 pub use semaphore::Semaphore;
 
 /// The example of the page, kept true.

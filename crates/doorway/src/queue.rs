@@ -3,27 +3,25 @@
 
 use std::{
     collections::VecDeque,
-    convert::Infallible,
     mem,
     sync::{
-        Mutex, MutexGuard, OnceLock, PoisonError,
+        Mutex, MutexGuard, PoisonError,
         atomic::{
             AtomicU64,
             Ordering::{Relaxed, SeqCst},
         },
     },
     task::Waker,
-    thread::{self, Thread},
     time::Instant,
 };
 
 pub(crate) use doorway_core::k_exclusion::parked_ticket::line::Place as Standing;
-use doorway_core::{
-    Memory,
-    k_exclusion::parked_ticket::line::{self, Format, Line, Mark},
-};
+use doorway_core::k_exclusion::parked_ticket::line::{self, Format, Line, Mark};
 
-use crate::place::Late;
+use crate::{
+    caller::{Caller, Patient, Sleeper, Until, soon},
+    place::Late,
+};
 
 const FORMAT: Format = Format::SHIPPED;
 
@@ -33,13 +31,6 @@ pub(crate) const MOST: usize = (1 << (FORMAT.free - 2)) - 1;
 /// The most tickets in line before another comes: with that one, of any weight, there is still room for as many who come
 /// meanwhile.
 pub(crate) const LONGEST: usize = MOST / 2;
-
-/// Looks at the word before a thread that may hope to go in soon lets others run.
-const SPINS: u32 = 200;
-
-/// How often a thread lets others run before it sleeps. To wake a thread costs more than to let a few run, and whoever is
-/// awake when its turn comes need not be woken; but nobody is to keep a core busy for long.
-const YIELDS: u32 = 8;
 
 /// The word and the line.
 #[derive(Debug)]
@@ -52,71 +43,7 @@ pub(crate) struct Queue {
 /// By ticket.
 type Marks = VecDeque<(u64, Mark<Sleeper>)>;
 
-/// Who is to be woken.
-#[derive(Debug)]
-pub(crate) enum Sleeper {
-    Thread(Thread),
-    Task(Waker),
-}
-
-impl Sleeper {
-    fn wake(self) {
-        match self {
-            Self::Thread(thread) => thread.unpark(),
-            Self::Task(waker) => waker.wake(),
-        }
-    }
-}
-
-/// How a caller sleeps. Nothing but loops is asked of it besides: the accesses are the line's.
-trait Sleeps: Memory {
-    fn sleep(&mut self) -> Result<(), Self::Halt>;
-}
-
-/// A caller that does not, or for as long as it takes.
-struct Patient;
-
-/// A caller that has no more time after that.
-struct Until(Instant);
-
-macro_rules! loops_only {
-    ($caller:ty, $halt:ty) => {
-        impl Memory for $caller {
-            type Halt = $halt;
-
-            fn choose(&mut self, _: u32) -> Result<u32, $halt> {
-                unreachable!("the engine throws no coins")
-            }
-            fn toss(&mut self, _: u32) -> Result<u32, $halt> {
-                unreachable!("the engine throws no coins")
-            }
-            #[inline(always)]
-            fn relax(&mut self, _: u32) -> Result<(), $halt> {
-                Ok(())
-            }
-        }
-    };
-}
-
-loops_only!(Patient, Infallible);
-loops_only!(Until, Late);
-
-impl Sleeps for Patient {
-    fn sleep(&mut self) -> Result<(), Infallible> {
-        thread::park();
-        Ok(())
-    }
-}
-
-impl Sleeps for Until {
-    fn sleep(&mut self) -> Result<(), Late> {
-        let left = self.0.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()).ok_or(Late)?;
-        thread::park_timeout(left);
-        Ok(())
-    }
-}
-
-impl<M: Sleeps> Line<M> for Queue {
+impl<M: Caller> Line<M> for Queue {
     type Sleeper = Sleeper;
 
     #[inline(always)]
@@ -140,8 +67,8 @@ impl<M: Sleeps> Line<M> for Queue {
     }
 
     /// A thread that was woken before finds out when it looks, and sleeps again.
-    fn settle(&self, _: &mut M, _: u32) -> Result<Sleeper, M::Halt> {
-        Ok(Sleeper::Thread(thread::current()))
+    fn settle(&self, caller: &mut M, _: u32) -> Result<Sleeper, M::Halt> {
+        Ok(caller.sleeper())
     }
 
     fn sleep(&self, caller: &mut M, _: u32) -> Result<(), M::Halt> {
@@ -249,12 +176,7 @@ impl Queue {
 
     #[cold]
     fn wait_in_line(&self, place: Standing, slots: usize, until: Option<Instant>) -> Result<(), Late> {
-        // Spinning pays where everybody who is before this one is running; else it keeps them from running.
-        let others = self.waiters() + slots;
-        if others <= cores() && (0..SPINS).any(|_| self.is_enabled_after(std::hint::spin_loop, place)) {
-            return Ok(());
-        }
-        if (0..YIELDS).any(|_| self.is_enabled_after(thread::yield_now, place)) {
+        if soon(self.waiters() + slots, until, || self.is_enabled(place))? {
             return Ok(());
         }
         match until {
@@ -264,11 +186,6 @@ impl Queue {
                 Ok(())
             }
         }
-    }
-
-    fn is_enabled_after(&self, pause: fn(), place: Standing) -> bool {
-        pause();
-        self.is_enabled(place)
     }
 
     /// Whether the place may go in; if not, the waker will be told when it may.
@@ -289,17 +206,4 @@ impl Queue {
     pub(crate) fn waiters(&self) -> usize {
         FORMAT.free(self.word.load(SeqCst)).min(0).unsigned_abs() as usize
     }
-}
-
-/// How many threads of this process can run at once.
-fn cores() -> usize {
-    static CORES: OnceLock<usize> = OnceLock::new();
-    *CORES.get_or_init(|| {
-        // Not only what this thread may use: it may be bound to a core of its own.
-        #[cfg(target_os = "linux")]
-        if let Ok(set) = rustix::thread::sched_getaffinity(Some(rustix::process::getpid())) {
-            return set.count() as usize;
-        }
-        thread::available_parallelism().map_or(1, usize::from)
-    })
 }

@@ -1,10 +1,13 @@
-//! The mutex through the traits of [`lock_api`], for code that is written for those.
+//! The mutex and the group lock through the traits of [`lock_api`], for code that is written for those.
 
 #![allow(unsafe_code)]
 
 use std::time::{Duration, Instant};
 
-use crate::queue::Queue;
+use crate::{
+    hall::{Hall, OWN, Session},
+    queue::Queue,
+};
 
 /// [`Mutex`](crate::Mutex) without a value, for [`lock_api::Mutex`]. Code that is written for that can switch by an alias:
 ///
@@ -84,5 +87,121 @@ unsafe impl lock_api::RawMutexTimed for RawMutex {
             self.0.abandon(place);
         }
         waited
+    }
+}
+
+/// [`GroupLock`](crate::GroupLock) without a value and with one session for all readers, for [`lock_api::RwLock`]. Code that is
+/// written for that can switch by an alias:
+///
+/// ```
+/// type RwLock<T> = lock_api::RwLock<doorway::RawRwLock, T>;
+///
+/// let table = RwLock::new(vec![1]);
+/// {
+///     let (one, another) = (table.read(), table.read());
+///     assert_eq!(one.len(), another.len());
+/// }
+/// table.write().push(2);
+/// ```
+///
+/// Readers and writers stand in one line, first come, first served; so a thread that reads must not read again while it does, as
+/// that waits for a writer who came in between.
+#[derive(Debug)]
+pub struct RawRwLock(Hall);
+
+/// What all readers ask for.
+const READ: Session = Session(0);
+
+impl RawRwLock {
+    #[inline(always)]
+    fn lock(&self, session: Session) {
+        let place = self.0.enter(session);
+        let waited = self.0.wait(place.as_ref(), None);
+        debug_assert!(waited.is_ok(), "nobody is late who has no limit");
+    }
+
+    fn try_lock_until(&self, session: Session, until: Option<Instant>) -> bool {
+        let place = self.0.enter(session);
+        let waited = self.0.wait(place.as_ref(), until).is_ok();
+        if !waited {
+            self.0.abandon(place.as_ref());
+        }
+        waited
+    }
+}
+
+// SAFETY: the hall lets those in together who ask for the same session, and who asks for one of its own alone. A lock returns, and a
+// try says yes, only when let in, and an unlock leaves.
+unsafe impl lock_api::RawRwLock for RawRwLock {
+    // A new one each time, as this trait asks for.
+    #[allow(clippy::declare_interior_mutable_const)]
+    const INIT: Self = Self(Hall::new(0));
+
+    /// A guard may be sent: the hall does not ask who leaves.
+    type GuardMarker = lock_api::GuardSend;
+
+    #[inline]
+    fn lock_shared(&self) {
+        self.lock(READ);
+    }
+    #[inline]
+    fn try_lock_shared(&self) -> bool {
+        self.0.try_enter(READ)
+    }
+    #[inline]
+    unsafe fn unlock_shared(&self) {
+        self.0.release();
+    }
+    #[inline]
+    fn lock_exclusive(&self) {
+        self.lock(OWN);
+    }
+    #[inline]
+    fn try_lock_exclusive(&self) -> bool {
+        self.0.try_enter(OWN)
+    }
+    #[inline]
+    unsafe fn unlock_exclusive(&self) {
+        self.0.release();
+    }
+    #[inline]
+    fn is_locked(&self) -> bool {
+        self.0.inside() > 0
+    }
+    #[inline]
+    fn is_locked_exclusive(&self) -> bool {
+        self.0.session() == Some(OWN)
+    }
+}
+
+// SAFETY: as above; there is no other way to unlock than a fair one.
+unsafe impl lock_api::RawRwLockFair for RawRwLock {
+    #[inline]
+    unsafe fn unlock_shared_fair(&self) {
+        self.0.release();
+    }
+    #[inline]
+    unsafe fn unlock_exclusive_fair(&self) {
+        self.0.release();
+    }
+}
+
+// SAFETY: as above: only who is not late is inside. Who is late gives its place up.
+unsafe impl lock_api::RawRwLockTimed for RawRwLock {
+    type Duration = Duration;
+    type Instant = Instant;
+
+    // A limit that no clock reaches is none.
+    fn try_lock_shared_for(&self, limit: Duration) -> bool {
+        self.try_lock_until(READ, Instant::now().checked_add(limit))
+    }
+    fn try_lock_shared_until(&self, until: Instant) -> bool {
+        self.try_lock_until(READ, Some(until))
+    }
+    fn try_lock_exclusive_for(&self, limit: Duration) -> bool {
+        self.try_lock_until(OWN, Instant::now().checked_add(limit))
+    }
+    fn try_lock_exclusive_until(&self, until: Instant) -> bool {
+        self.try_lock_until(OWN, Some(until))
     }
 }

@@ -1,0 +1,219 @@
+//! Where the group lock's engine ([`doorway_core::group::parked_sessions::hall`]) meets threads and tasks: the word is an
+//! atomic, the line stands behind a lock that only those touch who have to wait, or after whom somebody waits.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{
+            AtomicU8, AtomicU64,
+            Ordering::{Relaxed, SeqCst},
+        },
+    },
+    task::Waker,
+    time::Instant,
+};
+
+use doorway_core::group::parked_sessions::hall::{self, Inside, Line};
+pub(crate) use doorway_core::{Session, group::parked_sessions::hall::OWN};
+
+use crate::{
+    caller::{Caller, Patient, Polls, Sleeper, Until, soon},
+    place::Late,
+};
+
+/// How often one tries to go in without joining the line, if others go in or out each time.
+const TRIES: u32 = 16;
+
+/// The word and the line.
+#[derive(Debug)]
+pub(crate) struct Hall {
+    inside: AtomicU64,
+    line: Mutex<Line<Name>>,
+    batching: u32,
+}
+
+/// Where one who waits is told that it may go in; the name by which it stands in line.
+#[derive(Clone, Debug)]
+pub struct Name(Arc<Told>);
+
+#[derive(Debug)]
+struct Told {
+    standing: AtomicU8,
+    sleeper: Mutex<Option<Sleeper>>,
+}
+
+const WAITS: u8 = 0;
+const SLEEPS: u8 = 1;
+const IN: u8 = 2;
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl<M: Caller> hall::Hall<M> for Hall {
+    type Name = Name;
+    type Taken<'a> = MutexGuard<'a, Line<Name>>;
+
+    #[inline(always)]
+    fn tries(&self) -> u32 {
+        TRIES
+    }
+    fn batching(&self) -> u32 {
+        self.batching
+    }
+    #[inline(always)]
+    fn inside(&self, _: &mut M) -> Result<Inside, M::Halt> {
+        Ok(self.look())
+    }
+    #[inline(always)]
+    fn change(&self, _: &mut M, old: Inside, new: Inside) -> Result<bool, M::Halt> {
+        Ok(self.inside.compare_exchange_weak(old.0, new.0, SeqCst, Relaxed).is_ok())
+    }
+    #[inline(always)]
+    fn add(&self, _: &mut M, add: u64) -> Result<Inside, M::Halt> {
+        Ok(Inside(self.inside.fetch_add(add, SeqCst)))
+    }
+    fn take(&self, _: &mut M) -> Result<MutexGuard<'_, Line<Name>>, M::Halt> {
+        Ok(self.line())
+    }
+    fn put(&self, _: &mut M, line: MutexGuard<'_, Line<Name>>) -> Result<(), M::Halt> {
+        drop(line);
+        Ok(())
+    }
+    fn stand(&self, _: &mut M, _: u32) -> Result<Name, M::Halt> {
+        Ok(Name(Arc::new(Told { standing: AtomicU8::new(WAITS), sleeper: Mutex::new(None) })))
+    }
+    fn same(&self, name: &Name) -> Name {
+        name.clone()
+    }
+    fn lie_down(&self, _: &mut M, name: &Name) -> Result<bool, M::Halt> {
+        Ok(name.0.standing.compare_exchange(WAITS, SLEEPS, SeqCst, SeqCst) == Err(IN))
+    }
+    fn tell(&self, _: &mut M, name: &Name) -> Result<bool, M::Halt> {
+        Ok(name.0.standing.swap(IN, SeqCst) == SLEEPS)
+    }
+    fn settle(&self, caller: &mut M, name: &Name) -> Result<(), M::Halt> {
+        let mut sleeper = name.sleeper();
+        if sleeper.as_ref().is_none_or(|sleeper| !caller.is(sleeper)) {
+            let before = sleeper.replace(caller.sleeper());
+            drop(sleeper);
+            drop(before); // dropping a waker may run anybody's code
+        }
+        Ok(())
+    }
+    fn sleep(&self, caller: &mut M, _: &Name) -> Result<(), M::Halt> {
+        caller.sleep()
+    }
+    fn wake(&self, _: &mut M, name: &Name) -> Result<(), M::Halt> {
+        let sleeper = name.sleeper().take();
+        if let Some(sleeper) = sleeper {
+            sleeper.wake();
+        }
+        Ok(())
+    }
+}
+
+impl Name {
+    fn sleeper(&self) -> MutexGuard<'_, Option<Sleeper>> {
+        // Nothing panics while it is locked.
+        self.0.sleeper.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it may go in.
+    pub(crate) fn is_in(&self) -> bool {
+        self.0.standing.load(SeqCst) == IN
+    }
+}
+
+impl Hall {
+    pub(crate) const fn new(batching: u32) -> Self {
+        Self { inside: AtomicU64::new(Inside::NOBODY.0), line: Mutex::new(Line::EMPTY), batching }
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line<Name>> {
+        // Nothing panics while it is locked.
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[inline(always)]
+    fn look(&self) -> Inside {
+        Inside(self.inside.load(SeqCst))
+    }
+
+    /// Where it will be told, if it has to wait.
+    #[inline(always)]
+    pub(crate) fn enter(&self, session: Session) -> Option<Name> {
+        let Ok(name) = hall::enter(self, &mut Patient, 0, session);
+        name
+    }
+
+    /// Goes in if nobody waits and nobody is inside with another session.
+    #[inline(always)]
+    pub(crate) fn try_enter(&self, session: Session) -> bool {
+        let Ok(goes_in) = hall::try_enter(self, &mut Patient, session, u32::MAX);
+        goes_in
+    }
+
+    #[inline(always)]
+    pub(crate) fn release(&self) {
+        let Ok(()) = hall::release(self, &mut Patient);
+    }
+
+    #[cold]
+    pub(crate) fn abandon(&self, place: Option<&Name>) {
+        match place {
+            None => self.release(),
+            Some(name) => {
+                let Ok(()) = hall::abandon(self, &mut Patient, name);
+            }
+        }
+    }
+
+    /// Waits. With a time limit, the place keeps standing when it is over.
+    #[inline(always)]
+    pub(crate) fn wait(&self, place: Option<&Name>, until: Option<Instant>) -> Result<(), Late> {
+        place.map_or(Ok(()), |name| self.wait_in_line(name, until))
+    }
+
+    #[cold]
+    fn wait_in_line(&self, name: &Name, until: Option<Instant>) -> Result<(), Late> {
+        if soon(self.waiters() + self.inside(), until, || name.is_in())? {
+            return Ok(());
+        }
+        match until {
+            Some(until) => hall::wait(self, &mut Until(until), name),
+            None => {
+                let Ok(()) = hall::wait(self, &mut Patient, name);
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether the place may go in; if not, the waker will be told when it may.
+    pub(crate) fn poll(&self, place: Option<&Name>, waker: &Waker) -> bool {
+        place.is_none_or(|name| {
+            name.is_in() || {
+                let Ok(lies) = hall::lies_down(self, &mut Polls(waker), name);
+                !lies
+            }
+        })
+    }
+
+    /// How many are inside.
+    pub(crate) fn inside(&self) -> usize {
+        self.look().count() as usize
+    }
+
+    /// The session that is on, if anybody is inside.
+    pub(crate) fn session(&self) -> Option<Session> {
+        let inside = self.look();
+        (inside.count() > 0).then_some(inside.session())
+    }
+
+    /// How many wait.
+    pub(crate) fn waiters(&self) -> usize {
+        self.line().len()
+    }
+}
