@@ -5,6 +5,7 @@ use parking_lot::FairMutex;
 use crate::{
     alone, crowd,
     lock::{Blocking, Sessions, Tasks},
+    ours::Batching,
     peers::{Condition, Rooms, TicketMutex, Try},
     tasks,
     work::{Sample, Work},
@@ -91,6 +92,8 @@ pub(crate) fn in_tasks() -> Vec<Both> {
 /// Locks with sessions.
 pub(crate) fn groups() -> Vec<Both> {
     vec![
+        sharing::<doorway::GroupLock<()>>(),
+        sharing::<Batching>(),
         sharing::<std::sync::RwLock<()>>(),
         sharing::<Rooms>(),
         sharing::<parking_lot::RwLock<()>>(),

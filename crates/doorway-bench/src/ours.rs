@@ -1,8 +1,8 @@
 //! Doorway's own locks. They have a doorway that can be seen, and are judged by it.
 
-use doorway::{Mutex, Semaphore};
+use doorway::{GroupLock, Mutex, Semaphore};
 
-use crate::lock::{Blocking, Lock, Tasks};
+use crate::lock::{Ask, Blocking, Lock, Sessions, Tasks};
 
 impl Lock for Semaphore {
     const NAME: &'static str = "doorway Semaphore";
@@ -74,5 +74,64 @@ impl Tasks for Mutex<()> {
         entered();
         let _guard = place.await;
         inside.await;
+    }
+}
+
+impl Lock for GroupLock<()> {
+    const NAME: &'static str = "doorway GroupLock";
+
+    fn new(_: usize) -> Self {
+        Self::new(())
+    }
+}
+
+impl Sessions for GroupLock<()> {
+    #[inline]
+    fn passage(&self, ask: Ask, inside: impl FnOnce()) {
+        match ask {
+            Ask::Share(session) => {
+                let _guard = self.lock(session);
+                inside();
+            }
+            Ask::Alone(_) => {
+                let _guard = self.lock_alone();
+                inside();
+            }
+        }
+    }
+
+    fn stepwise(&self, ask: Ask, entered: impl FnOnce(), inside: impl FnOnce()) {
+        match ask {
+            Ask::Share(session) => {
+                let place = self.enter(session);
+                entered();
+                let _guard = place.wait();
+                inside();
+            }
+            Ask::Alone(_) => {
+                let place = self.enter_alone();
+                entered();
+                let _guard = place.wait();
+                inside();
+            }
+        }
+    }
+}
+
+/// A group lock in which some may be passed, so it shows no doorway.
+pub(crate) struct Batching(GroupLock<()>);
+
+impl Lock for Batching {
+    const NAME: &'static str = "doorway GroupLock batching(16)";
+
+    fn new(_: usize) -> Self {
+        Self(GroupLock::batching((), 16))
+    }
+}
+
+impl Sessions for Batching {
+    #[inline]
+    fn passage(&self, ask: Ask, inside: impl FnOnce()) {
+        self.0.passage(ask, inside);
     }
 }

@@ -146,7 +146,8 @@ fn a_session_is_woken_together() {
 
 #[test]
 fn tasks_and_threads_stand_in_one_line() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("a runtime");
     let lock = Arc::new(GroupLock::new(0));
     let inside = lock.lock(1);
     let mut task = Arc::clone(&lock).enter_alone_owned();
