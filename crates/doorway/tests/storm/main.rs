@@ -1,13 +1,18 @@
-//! Everything at once: threads and tasks, timeouts, cancelled futures, panics, heavy places and resizes. At the end every count is
-//! exact, and nobody is stuck.
+//! Everything at once: threads and tasks, timeouts, cancelled futures, panics, and for the semaphore heavy places and resizes. At
+//! the end every count is exact, and nobody is stuck.
 //!
 //!     cargo test --release --package doorway --test storm -- 100000000
+//!     cargo test --release --package doorway --test storm -- 100000000 semaphore
 //!
-//! So many places in line are taken; 200 000 unless told otherwise. Says how far it is, and after a minute in which nobody got
-//! anywhere that somebody is stuck.
+//! So many places in line are taken, of each lock or of the one named; 200 000 unless told otherwise. Says how far it is, and
+//! after a minute in which nobody got anywhere that somebody is stuck.
+
+mod group;
+mod semaphore;
 
 use std::{
     env,
+    fmt::Debug,
     future::Future,
     io::{IsTerminal, Write, stderr},
     panic::{self, AssertUnwindSafe, catch_unwind},
@@ -25,14 +30,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use doorway::{
-    Semaphore,
-    semaphore::{OwnedPermit, OwnedPlace},
-};
-
 const THREADS: u64 = 6;
 const TASKS: u64 = 6;
-const SLOTS: usize = 2;
 
 #[derive(Default)]
 struct Tally {
@@ -47,9 +46,43 @@ struct Tally {
     /// Resizes that have begun, and those that are over.
     begun: AtomicU64,
     resized: AtomicU64,
-    /// Slots in use now.
+    /// Who is inside now, as each lock counts it.
     in_use: AtomicU64,
     wrong: AtomicBool,
+}
+
+/// A lock in the storm.
+trait Stormy: Send + Sync + Debug + 'static {
+    type Place: Future<Output = Self::Guard> + Unpin + Send;
+    type Guard: Send;
+
+    fn new() -> Self;
+
+    /// The doorway.
+    fn enters(self: &Arc<Self>, dice: u64) -> Self::Place;
+
+    fn wait(place: Self::Place) -> Self::Guard;
+
+    fn wait_timeout(place: Self::Place, limit: Duration) -> Result<Self::Guard, Self::Place>;
+
+    /// What a holder does: looks whether it may be there, and perhaps more. A task must not block.
+    fn holds(self: &Arc<Self>, guard: Self::Guard, tally: &Tally, dice: u64, is_task: bool);
+
+    /// Whether it is as it was at the beginning.
+    fn is_as_new(&self) -> bool;
+}
+
+/// Leaves, sometimes by a panic.
+fn leaves<G>(guard: G, tally: &Tally, dice: u64) {
+    if !matches!(dice >> 16 & 255, 1 | 2) {
+        return drop(guard);
+    }
+    count(&tally.panicked);
+    let panics = catch_unwind(AssertUnwindSafe(move || {
+        let _held = guard;
+        panic!("on purpose");
+    }));
+    drop(panics);
 }
 
 fn count(of: &AtomicU64) -> u64 {
@@ -68,74 +101,37 @@ impl Random {
     }
 }
 
-fn enters(semaphore: &Arc<Semaphore>, dice: u64) -> OwnedPlace {
-    Arc::clone(semaphore).enter_owned(1 + usize::from(dice >> 8 & 3 == 0))
-}
-
-/// What a holder does: looks whether it may be there, sometimes asks for its number, resizes or panics. A task does not
-/// resize: it would have to block for that, and keep those tasks from running that it waits for.
-fn holds(permit: OwnedPermit, semaphore: &Semaphore, tally: &Tally, dice: u64, is_task: bool) {
-    count(&tally.inside);
-    let weight = permit.weight() as u64;
-    // How many slots there are is known if nobody resizes all the while.
-    let (resized, begun) = (tally.resized.load(SeqCst), tally.begun.load(SeqCst));
-    let now = tally.in_use.fetch_add(weight, SeqCst) + weight;
-    let wrong = now > SLOTS as u64 || dice >> 12 & 7 == 0 && permit.slot() >= SLOTS;
-    if wrong && begun == resized && tally.begun.load(SeqCst) == begun {
-        tally.wrong.store(true, SeqCst);
-    }
-    tally.in_use.fetch_sub(weight, SeqCst);
-    match dice >> 16 & 255 {
-        // A slot more, and then the next one that is free taken out for good.
-        0 if !is_task => {
-            tally.begun.fetch_add(1, SeqCst);
-            semaphore.add_slots(1);
-            drop(permit);
-            semaphore.acquire().forget();
-            tally.resized.fetch_add(1, SeqCst);
-        }
-        1 | 2 => {
-            count(&tally.panicked);
-            let panics = catch_unwind(AssertUnwindSafe(move || {
-                let _held = permit;
-                panic!("on purpose");
-            }));
-            drop(panics);
-        }
-        _ => drop(permit),
-    }
-}
-
-fn thread_goes(seed: u64, semaphore: &Arc<Semaphore>, tally: &Tally, most: u64) {
+fn thread_goes<L: Stormy>(seed: u64, lock: &Arc<L>, tally: &Tally, most: u64) {
     let mut random = Random(seed);
     while count(&tally.places) < most {
         let dice = random.next();
-        let place = enters(semaphore, dice);
-        let permit = match dice & 15 {
+        let place = lock.enters(dice);
+        let guard = match dice & 15 {
             0 => {
                 count(&tally.dropped);
                 continue;
             }
-            1 | 2 => match place.wait_timeout(Duration::from_micros(dice >> 32 & 127)) {
-                Ok(permit) => permit,
+            1 | 2 => match L::wait_timeout(place, Duration::from_micros(dice >> 32 & 127)) {
+                Ok(guard) => guard,
                 // Half of them wait on, in the same place.
-                Err(place) if dice >> 24 & 1 == 0 => place.wait(),
+                Err(place) if dice >> 24 & 1 == 0 => L::wait(place),
                 Err(_) => {
                     count(&tally.late);
                     continue;
                 }
             },
-            _ => place.wait(),
+            _ => L::wait(place),
         };
-        holds(permit, semaphore, tally, dice, false);
+        count(&tally.inside);
+        lock.holds(guard, tally, dice, false);
     }
 }
 
-async fn task_goes(seed: u64, semaphore: Arc<Semaphore>, tally: Arc<Tally>, most: u64) {
+async fn task_goes<L: Stormy>(seed: u64, lock: Arc<L>, tally: Arc<Tally>, most: u64) {
     let mut random = Random(seed);
     while count(&tally.places) < most {
         let dice = random.next();
-        let place = enters(&semaphore, dice);
+        let place = lock.enters(dice);
         if dice & 15 < 3 {
             // Polled once and dropped, as by a `select!` that went another way.
             let mut place = pin!(place);
@@ -147,8 +143,9 @@ async fn task_goes(seed: u64, semaphore: Arc<Semaphore>, tally: Arc<Tally>, most
             }
             continue;
         }
-        let permit = place.await;
-        holds(permit, &semaphore, &tally, dice, true);
+        let guard = place.await;
+        count(&tally.inside);
+        lock.holds(guard, &tally, dice, true);
         if dice >> 40 & 7 == 0 {
             tokio::task::yield_now().await;
         }
@@ -156,31 +153,37 @@ async fn task_goes(seed: u64, semaphore: Arc<Semaphore>, tally: Arc<Tally>, most
 }
 
 fn main() -> ExitCode {
-    let arguments: Vec<_> = env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let most = match &arguments[..] {
-        [] => 200_000,
-        [number] => match number.parse() {
-            Ok(number) => number,
-            Err(_) => {
-                eprintln!("storm: {number} is no number of places; try 1000000");
-                return ExitCode::from(2);
-            }
-        },
-        _ => {
-            eprintln!("storm: one number of places, please; try 1000000");
-            return ExitCode::from(2);
-        }
+    let usage = |what: String| {
+        eprintln!("storm: {what}; try 1000000, or 1000000 semaphore, or 1000000 group");
+        ExitCode::from(2)
     };
+    let arguments: Vec<_> = env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let number = match arguments.first().map(|number| (number, number.parse())) {
+        None => 200_000,
+        Some((_, Ok(number))) => number,
+        Some((number, Err(_))) => return usage(format!("{number} is no number of places")),
+    };
+    let which = arguments.get(1).map(String::as_str);
+    if arguments.len() > 2 || which.is_some_and(|which| !["semaphore", "group"].contains(&which)) {
+        return usage(format!("{} is no lock in the storm", arguments[1..].join(" ")));
+    }
     panic::set_hook(Box::new(|_| ())); // they are on purpose, and many
-    let (semaphore, tally) = (Arc::new(Semaphore::new(SLOTS)), Arc::new(Tally::default()));
+    let asked = |name| which.is_none_or(|which| which == name);
+    let semaphore = !asked("semaphore") || storm::<semaphore::Slots>(number);
+    let group = !asked("group") || storm::<group::Sessions>(number);
+    if semaphore && group { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Whether all went well.
+fn storm<L: Stormy>(most: u64) -> bool {
+    let (lock, tally) = (Arc::new(L::new()), Arc::new(Tally::default()));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().expect("a runtime");
-    let tasks: Vec<_> = (0..TASKS)
-        .map(|i| runtime.spawn(task_goes(i + 101, Arc::clone(&semaphore), Arc::clone(&tally), most)))
-        .collect();
+    let tasks: Vec<_> =
+        (0..TASKS).map(|i| runtime.spawn(task_goes(i + 101, Arc::clone(&lock), Arc::clone(&tally), most))).collect();
     let threads: Vec<_> = (0..THREADS)
         .map(|i| {
-            let (semaphore, tally) = (Arc::clone(&semaphore), Arc::clone(&tally));
-            thread::spawn(move || thread_goes(i + 1, &semaphore, &tally, most))
+            let (lock, tally) = (Arc::clone(&lock), Arc::clone(&tally));
+            thread::spawn(move || thread_goes(i + 1, &lock, &tally, most))
         })
         .collect();
     let (mut seen, mut since) = (0, Instant::now());
@@ -194,14 +197,14 @@ fn main() -> ExitCode {
         if places != seen {
             (seen, since) = (places, Instant::now());
         } else if since.elapsed() > Duration::from_secs(60) {
-            println!("storm: nobody got anywhere for a minute: {semaphore:?}");
+            println!("storm: nobody got anywhere for a minute: {lock:?}");
             process::exit(1); // those who are stuck would keep the runtime from ending
         }
     }
     let sum: u64 = [&tally.inside, &tally.late, &tally.cancelled, &tally.dropped].iter().map(|n| n.load(SeqCst)).sum();
     let taken = tally.places.load(SeqCst) - THREADS - TASKS; // each looks once more and goes
     println!(
-        "storm: {taken} places: {} went in, {} late, {} cancelled, {} dropped; {} panics, {} resizes; {semaphore:?}",
+        "storm: {taken} places: {} went in, {} late, {} cancelled, {} dropped; {} panics, {} resizes; {lock:?}",
         tally.inside.load(SeqCst),
         tally.late.load(SeqCst),
         tally.cancelled.load(SeqCst),
@@ -209,12 +212,11 @@ fn main() -> ExitCode {
         tally.panicked.load(SeqCst),
         tally.resized.load(SeqCst),
     );
-    let exact = (semaphore.slots(), semaphore.available(), semaphore.waiters()) == (SLOTS, SLOTS, 0);
-    if sum == taken && exact && !tally.wrong.load(SeqCst) {
+    let well = sum == taken && lock.is_as_new() && !tally.wrong.load(SeqCst);
+    if well {
         println!("ok: nothing lost, nobody stuck, never too many inside");
-        ExitCode::SUCCESS
     } else {
         println!("WRONG: {sum} of {taken} counted, too many inside: {}", tally.wrong.load(SeqCst));
-        ExitCode::FAILURE
     }
+    well
 }
