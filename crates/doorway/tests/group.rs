@@ -76,6 +76,8 @@ fn conflicting_sessions_come_in_order() {
 #[test]
 fn a_place_that_is_dropped_keeps_nobody_waiting() {
     let lock = GroupLock::new(());
+    drop((lock.enter(2), lock.enter_alone()));
+    assert_eq!((lock.inside(), lock.waiters()), (0, 0));
     let inside = lock.lock(1);
     let (other, same) = (lock.enter(2), lock.enter(1));
     assert!(!same.is_enabled());

@@ -11,7 +11,7 @@ use doorway::{
     group::{OwnedGuard, OwnedGuardAlone, OwnedPlace, OwnedPlaceAlone},
 };
 
-use super::{Stormy, Tally, leaves};
+use super::{Stormy, Tally, leaves, stays};
 
 /// Three sessions, and some who want to be alone.
 #[derive(Debug)]
@@ -23,8 +23,18 @@ pub(crate) enum Place {
 }
 
 pub(crate) enum Guard {
-    Shared(OwnedGuard<()>, u32),
-    Alone(OwnedGuardAlone<()>),
+    Shared { _held: OwnedGuard<()>, session: u32 },
+    Alone { _held: OwnedGuardAlone<()> },
+}
+
+impl Guard {
+    fn shared(_held: OwnedGuard<()>, session: u32) -> Self {
+        Self::Shared { _held, session }
+    }
+
+    fn alone(_held: OwnedGuardAlone<()>) -> Self {
+        Self::Alone { _held }
+    }
 }
 
 impl Future for Place {
@@ -32,8 +42,8 @@ impl Future for Place {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Guard> {
         match self.get_mut() {
-            Self::Shared(place, session) => Pin::new(place).poll(context).map(|guard| Guard::Shared(guard, *session)),
-            Self::Alone(place) => Pin::new(place).poll(context).map(Guard::Alone),
+            Self::Shared(place, session) => Pin::new(place).poll(context).map(|guard| Guard::shared(guard, *session)),
+            Self::Alone(place) => Pin::new(place).poll(context).map(Guard::alone),
         }
     }
 }
@@ -59,31 +69,32 @@ impl Stormy for Sessions {
 
     fn wait(place: Place) -> Guard {
         match place {
-            Place::Shared(place, session) => Guard::Shared(place.wait(), session),
-            Place::Alone(place) => Guard::Alone(place.wait()),
+            Place::Shared(place, session) => Guard::shared(place.wait(), session),
+            Place::Alone(place) => Guard::alone(place.wait()),
         }
     }
 
     fn wait_timeout(place: Place, limit: Duration) -> Result<Guard, Place> {
         match place {
             Place::Shared(place, session) => match place.wait_timeout(limit) {
-                Ok(guard) => Ok(Guard::Shared(guard, session)),
+                Ok(guard) => Ok(Guard::shared(guard, session)),
                 Err(place) => Err(Place::Shared(place, session)),
             },
-            Place::Alone(place) => place.wait_timeout(limit).map(Guard::Alone).map_err(Place::Alone),
+            Place::Alone(place) => place.wait_timeout(limit).map(Guard::alone).map_err(Place::Alone),
         }
     }
 
     /// In sixteen bits for each session, and for those alone: how many are inside.
     fn holds(self: &Arc<Self>, guard: Guard, tally: &Tally, dice: u64, _: bool) {
         let (shift, most) = match guard {
-            Guard::Shared(_, session) => (16 * session, u64::from(u16::MAX)),
-            Guard::Alone(_) => (48, 1),
+            Guard::Shared { session, .. } => (16 * session, u64::from(u16::MAX)),
+            Guard::Alone { .. } => (48, 1),
         };
         let now = tally.in_use.fetch_add(1 << shift, SeqCst) + (1 << shift);
         if now & !(0xffff << shift) != 0 || now >> shift > most {
             tally.wrong.store(true, SeqCst);
         }
+        stays(dice);
         tally.in_use.fetch_sub(1 << shift, SeqCst);
         leaves(guard, tally, dice);
     }

@@ -19,7 +19,7 @@ use std::{
     pin::pin,
     process::{self, ExitCode},
     sync::{
-        Arc,
+        Arc, Barrier,
         atomic::{
             AtomicBool, AtomicU64,
             Ordering::{Relaxed, SeqCst},
@@ -70,6 +70,13 @@ trait Stormy: Send + Sync + Debug + 'static {
 
     /// Whether it is as it was at the beginning.
     fn is_as_new(&self) -> bool;
+}
+
+/// Sometimes lets others run while it is inside: else hardly anybody would have to wait.
+fn stays(dice: u64) {
+    if dice >> 44 & 3 == 0 {
+        thread::yield_now();
+    }
 }
 
 /// Leaves, sometimes by a panic.
@@ -178,14 +185,18 @@ fn main() -> ExitCode {
 fn storm<L: Stormy>(most: u64) -> bool {
     let (lock, tally) = (Arc::new(L::new()), Arc::new(Tally::default()));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().expect("a runtime");
-    let tasks: Vec<_> =
-        (0..TASKS).map(|i| runtime.spawn(task_goes(i + 101, Arc::clone(&lock), Arc::clone(&tally), most))).collect();
+    let start = Arc::new(Barrier::new(THREADS as usize));
     let threads: Vec<_> = (0..THREADS)
         .map(|i| {
-            let (lock, tally) = (Arc::clone(&lock), Arc::clone(&tally));
-            thread::spawn(move || thread_goes(i + 1, &lock, &tally, most))
+            let (lock, tally, start) = (Arc::clone(&lock), Arc::clone(&tally), Arc::clone(&start));
+            thread::spawn(move || {
+                start.wait();
+                thread_goes(i + 1, &lock, &tally, most);
+            })
         })
         .collect();
+    let tasks: Vec<_> =
+        (0..TASKS).map(|i| runtime.spawn(task_goes(i + 101, Arc::clone(&lock), Arc::clone(&tally), most))).collect();
     let (mut seen, mut since) = (0, Instant::now());
     while threads.iter().any(|thread| !thread.is_finished()) || tasks.iter().any(|task| !task.is_finished()) {
         thread::sleep(Duration::from_millis(20));

@@ -8,7 +8,7 @@ use doorway::{
     semaphore::{OwnedPermit, OwnedPlace},
 };
 
-use super::{Stormy, Tally, leaves};
+use super::{Stormy, Tally, leaves, stays};
 
 const SLOTS: usize = 2;
 
@@ -42,6 +42,7 @@ impl Stormy for Slots {
         let (resized, begun) = (tally.resized.load(SeqCst), tally.begun.load(SeqCst));
         let now = tally.in_use.fetch_add(weight, SeqCst) + weight;
         let wrong = now > SLOTS as u64 || dice >> 12 & 7 == 0 && permit.slot() >= SLOTS;
+        stays(dice);
         if wrong && begun == resized && tally.begun.load(SeqCst) == begun {
             tally.wrong.store(true, SeqCst);
         }
