@@ -52,6 +52,8 @@ pub(crate) fn threads() -> Vec<Both> {
     vec![
         blocking::<doorway::Mutex<()>>(),
         blocking::<doorway::Semaphore>(),
+        blocking::<doorway::barging::Mutex<()>>(),
+        blocking::<doorway::barging::Semaphore>(),
         blocking::<std::sync::Mutex<()>>(),
         blocking::<Condition>(),
         blocking::<parking_lot::Mutex<()>>(),
@@ -82,6 +84,7 @@ pub(crate) fn in_tasks() -> Vec<Both> {
     vec![
         task::<doorway::Mutex<()>>(),
         task::<doorway::Semaphore>(),
+        task::<doorway::barging::Semaphore>(),
         task::<tokio::sync::Semaphore>(),
         task::<tokio::sync::Mutex<()>>(),
         task::<async_lock::Semaphore>(),

@@ -1,6 +1,6 @@
 //! Doorway's own locks. They have a doorway that can be seen, and are judged by it.
 
-use doorway::{GroupLock, Mutex, Semaphore};
+use doorway::{GroupLock, Mutex, Semaphore, barging};
 
 use crate::lock::{Ask, Blocking, Lock, Sessions, Tasks};
 
@@ -133,5 +133,44 @@ impl Sessions for Batching {
     #[inline]
     fn passage(&self, ask: Ask, inside: impl FnOnce()) {
         self.0.passage(ask, inside);
+    }
+}
+
+/// Its newcomers may overtake, so it has no doorway to be judged by.
+impl Lock for barging::Semaphore {
+    const NAME: &'static str = "doorway Semaphore, barging";
+    const MOST_SLOTS: usize = Semaphore::MOST;
+
+    fn new(k: usize) -> Self {
+        Semaphore::barging(k)
+    }
+}
+
+impl Blocking for barging::Semaphore {
+    fn passage(&self, inside: impl FnOnce()) {
+        let _permit = self.acquire();
+        inside();
+    }
+}
+
+impl Tasks for barging::Semaphore {
+    async fn passage(&self, inside: impl Future<Output = ()> + Send) {
+        let _permit = self.enter().await;
+        inside.await;
+    }
+}
+
+impl Lock for barging::Mutex<()> {
+    const NAME: &'static str = "doorway Mutex, barging";
+
+    fn new(_: usize) -> Self {
+        Mutex::barging(())
+    }
+}
+
+impl Blocking for barging::Mutex<()> {
+    fn passage(&self, inside: impl FnOnce()) {
+        let _guard = self.lock();
+        inside();
     }
 }

@@ -1,23 +1,13 @@
 //! Who calls: threads that wait and sleep, with a time limit or without, and tasks that ask to be woken.
 
-use std::{
-    convert::Infallible,
-    sync::OnceLock,
-    task::Waker,
-    thread::{self, Thread},
-    time::Instant,
-};
+use std::{convert::Infallible, task::Waker, time::Instant};
 
 use doorway_core::Memory;
 
-use crate::place::Late;
-
-/// Looks at the word before a thread that may hope to go in soon lets others run.
-const SPINS: u32 = 200;
-
-/// How often a thread lets others run before it sleeps. To wake a thread costs more than to let a few run, and whoever is
-/// awake when its turn comes need not be woken; but nobody is to keep a core busy for long.
-const YIELDS: u32 = 8;
+use crate::{
+    place::Late,
+    sync::{self, Thread},
+};
 
 /// Who is to be woken.
 #[derive(Debug)]
@@ -27,6 +17,7 @@ pub(crate) enum Sleeper {
 }
 
 impl Sleeper {
+    #[inline(always)]
     pub(crate) fn wake(self) {
         match self {
             Self::Thread(thread) => thread.unpark(),
@@ -41,12 +32,12 @@ pub(crate) trait Caller: Memory {
 
     /// Whom to wake.
     fn sleeper(&self) -> Sleeper {
-        Sleeper::Thread(thread::current())
+        Sleeper::Thread(sync::current())
     }
 
     /// Whether that wakes this one.
     fn is(&self, sleeper: &Sleeper) -> bool {
-        matches!(sleeper, Sleeper::Thread(thread) if thread.id() == thread::current().id())
+        matches!(sleeper, Sleeper::Thread(thread) if thread.id() == sync::current().id())
     }
 }
 
@@ -84,16 +75,14 @@ loops_only!(Polls<'_>, Infallible);
 
 impl Caller for Patient {
     fn sleep(&mut self) -> Result<(), Infallible> {
-        thread::park();
+        sync::park();
         Ok(())
     }
 }
 
 impl Caller for Until {
     fn sleep(&mut self) -> Result<(), Late> {
-        let left = self.0.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()).ok_or(Late)?;
-        thread::park_timeout(left);
-        Ok(())
+        if sync::park_until(self.0) { Ok(()) } else { Err(Late) }
     }
 }
 
@@ -116,11 +105,11 @@ pub(crate) fn soon(others: usize, until: Option<Instant>, is_enabled: impl Fn() 
         is_enabled()
     };
     // Spinning pays where everybody who is before this one is running; else it keeps them from running.
-    if others <= cores() && (0..SPINS).any(|_| enabled_after(std::hint::spin_loop)) {
+    if others <= sync::cores() && (0..sync::SPINS).any(|_| enabled_after(sync::spin_loop)) {
         return Ok(true);
     }
-    for _ in 0..YIELDS {
-        if enabled_after(thread::yield_now) {
+    for _ in 0..sync::YIELDS {
+        if enabled_after(sync::yield_now) {
             return Ok(true);
         }
         if until.is_some_and(|until| until <= Instant::now()) {
@@ -128,17 +117,4 @@ pub(crate) fn soon(others: usize, until: Option<Instant>, is_enabled: impl Fn() 
         }
     }
     Ok(false)
-}
-
-/// How many threads of this process can run at once.
-fn cores() -> usize {
-    static CORES: OnceLock<usize> = OnceLock::new();
-    *CORES.get_or_init(|| {
-        // Not only what this thread may use: it may be bound to a core of its own.
-        #[cfg(target_os = "linux")]
-        if let Ok(set) = rustix::thread::sched_getaffinity(Some(rustix::process::getpid())) {
-            return set.count() as usize;
-        }
-        thread::available_parallelism().map_or(1, usize::from)
-    })
 }

@@ -3,11 +3,8 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{
-            AtomicU8, AtomicU64,
-            Ordering::{Relaxed, SeqCst},
-        },
+        PoisonError,
+        atomic::Ordering::{Relaxed, SeqCst},
     },
     task::Waker,
     time::Instant,
@@ -19,6 +16,7 @@ pub(crate) use doorway_core::{Session, group::parked_sessions::hall::OWN};
 use crate::{
     caller::{Caller, Patient, Polls, Sleeper, Until, soon},
     place::Late,
+    sync::{self, Arc, AtomicU64, Mutex, MutexGuard},
 };
 
 /// How often one tries to go in without joining the line, if others go in or out each time.
@@ -38,13 +36,13 @@ pub struct Name(Arc<Told>);
 
 #[derive(Debug)]
 struct Told {
-    standing: AtomicU8,
+    standing: AtomicU64,
     sleeper: Mutex<Option<Sleeper>>,
 }
 
-const WAITS: u8 = 0;
-const SLEEPS: u8 = 1;
-const IN: u8 = 2;
+const WAITS: u64 = 0;
+const SLEEPS: u64 = 1;
+const IN: u64 = 2;
 
 impl PartialEq for Name {
     fn eq(&self, other: &Self) -> bool {
@@ -83,7 +81,7 @@ impl<M: Caller> hall::Hall<M> for Hall {
         Ok(())
     }
     fn stand(&self, _: &mut M, _: u32) -> Result<Name, M::Halt> {
-        Ok(Name(Arc::new(Told { standing: AtomicU8::new(WAITS), sleeper: Mutex::new(None) })))
+        Ok(Name(Arc::new(Told { standing: sync::atomic(WAITS), sleeper: Mutex::new(None) })))
     }
     fn same(&self, name: &Name) -> Name {
         name.clone()

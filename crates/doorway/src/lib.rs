@@ -4,10 +4,12 @@
 //! - [`Semaphore`]: k slots for threads and tasks, first come, first served.
 //! - [`GroupLock`]: a value that any number share as long as all ask for the same session; [`KeyedGroupLock`]: the same with
 //!   sessions that have names.
+//! - [`barging`]: both where newcomers may overtake, by name and never by default.
 //! - [`papers`] runs any of the published algorithms of [`doorway_core`] as a lock for a fixed set of participants.
 
 #![deny(unsafe_code)]
 
+pub mod barging;
 mod caller;
 pub mod group;
 mod hall;
@@ -18,6 +20,7 @@ pub mod place;
 mod queue;
 mod raw;
 pub mod semaphore;
+mod sync;
 
 pub use group::GroupLock;
 pub use keyed::KeyedGroupLock;

@@ -63,6 +63,12 @@ impl<T> Mutex<T> {
         Self { queue: Queue::new(1), value: UnsafeCell::new(value) }
     }
 
+    /// A mutex whose newcomers may take the value ahead of those in line: more throughput, no FIFO. See
+    /// [`barging`](crate::barging).
+    pub const fn barging(value: T) -> crate::barging::Mutex<T> {
+        crate::barging::Mutex::new(value)
+    }
+
     /// The value.
     pub fn into_inner(self) -> T {
         self.value.into_inner()

@@ -2,14 +2,12 @@
 //! atomic, the line of marks stands behind a lock that only those touch who have to wait, and sleepers are woken.
 
 use std::{
+    cmp::Ordering::{Equal, Greater, Less},
     collections::VecDeque,
     mem,
     sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{
-            AtomicU64,
-            Ordering::{Relaxed, SeqCst},
-        },
+        PoisonError,
+        atomic::Ordering::{Relaxed, SeqCst},
     },
     task::Waker,
     time::Instant,
@@ -21,6 +19,7 @@ use doorway_core::k_exclusion::parked_ticket::line::{self, Format, Line, Mark};
 use crate::{
     caller::{Caller, Patient, Sleeper, Until, soon},
     place::Late,
+    sync::{AtomicU64, Mutex, MutexGuard},
 };
 
 const FORMAT: Format = Format::SHIPPED;
@@ -61,6 +60,7 @@ impl<M: Caller> Line<M> for Queue {
         Ok(self.word.load(SeqCst))
     }
 
+    #[inline(always)]
     fn leave(&self, _: &mut M, ticket: u64, mark: Option<Mark<Sleeper>>) -> Result<Option<Mark<Sleeper>>, M::Halt> {
         // A waker that nobody needs any more is dropped by whoever gets it, outside the lock: that may run anybody's code.
         Ok(exchange(&mut self.marks(), ticket, mark))
@@ -75,22 +75,48 @@ impl<M: Caller> Line<M> for Queue {
         caller.sleep()
     }
 
+    #[inline(always)]
     fn wake(&self, _: &mut M, sleeper: Sleeper) -> Result<(), M::Halt> {
         sleeper.wake();
         Ok(())
     }
 }
 
-/// Puts `new` in the place of a ticket; gives back what was there.
+/// Puts `new` in the place of a ticket; gives back what was there. Most come last and go first, so those places are looked at
+/// before others.
+#[inline(always)]
 fn exchange(marks: &mut Marks, ticket: u64, new: Option<Mark<Sleeper>>) -> Option<Mark<Sleeper>> {
-    match (marks.binary_search_by(|(other, _)| FORMAT.order(*other, ticket)), new) {
-        (Ok(at), Some(new)) => Some(mem::replace(&mut marks[at].1, new)),
-        (Ok(at), None) => marks.remove(at).map(|(_, mark)| mark),
-        (Err(at), Some(new)) => {
+    let order = |(other, _): &(u64, Mark<Sleeper>)| FORMAT.order(*other, ticket);
+    let Some(new) = new else {
+        return match marks.front().map(order)? {
+            Equal => marks.pop_front().map(|(_, mark)| mark),
+            Less => take(marks, ticket),
+            Greater => None,
+        };
+    };
+    match marks.back().map(order) {
+        None | Some(Less) => {
+            marks.push_back((ticket, new));
+            None
+        }
+        Some(_) => replace(marks, ticket, new),
+    }
+}
+
+#[cold]
+fn take(marks: &mut Marks, ticket: u64) -> Option<Mark<Sleeper>> {
+    let at = marks.binary_search_by(|(other, _)| FORMAT.order(*other, ticket)).ok()?;
+    marks.remove(at).map(|(_, mark)| mark)
+}
+
+#[cold]
+fn replace(marks: &mut Marks, ticket: u64, new: Mark<Sleeper>) -> Option<Mark<Sleeper>> {
+    match marks.binary_search_by(|(other, _)| FORMAT.order(*other, ticket)) {
+        Ok(at) => Some(mem::replace(&mut marks[at].1, new)),
+        Err(at) => {
             marks.insert(at, (ticket, new));
             None
         }
-        (Err(_), None) => None,
     }
 }
 
@@ -107,6 +133,7 @@ impl Queue {
         Self { word: AtomicU64::new(FORMAT.word(tickets, slots as i64)), marks: Mutex::new(VecDeque::new()) }
     }
 
+    #[inline(always)]
     fn marks(&self) -> MutexGuard<'_, Marks> {
         // Nothing panics while it is locked.
         self.marks.lock().unwrap_or_else(PoisonError::into_inner)
@@ -124,7 +151,7 @@ impl Queue {
     /// # Panics
     /// If the line is too long.
     #[cold]
-    fn joins_a_line(&self, place: Standing) {
+    pub(crate) fn joins_a_line(&self, place: Standing) {
         if self.waiters().saturating_sub(place.weight as usize) > LONGEST {
             self.abandon(place);
             panic!(

@@ -26,7 +26,7 @@ pub use k_bakery::KBakery;
 pub use k_bakery_fife::KBakeryFife;
 pub use k_bakery_safe::KBakerySafe;
 pub use numbered_ticket::{NumberedTicket, Numbers};
-pub use parked_ticket::ParkedTicket;
+pub use parked_ticket::{ParkedTicket, barging::BargingTicket};
 pub use quant::Counted;
 pub use queue::{Line, Queue};
 pub use tickets::{Colored, Pointers, TicketAlgorithm, TicketSystem};

@@ -7,6 +7,7 @@
 //!
 //! Here the word is narrower than what ships, so that the checker sees its numbers wrap around.
 
+pub mod barging;
 pub mod line;
 
 use alloc::format;

@@ -76,6 +76,12 @@ impl Format {
         self.ticket(self.issued(word).wrapping_add(self.free(word) as u64))
     }
 
+    /// The number of the last ticket that is valid.
+    #[inline(always)]
+    pub(super) const fn last_valid(self, word: u64) -> u64 {
+        self.ticket(self.valid(word).wrapping_sub(1))
+    }
+
     /// A number as that of a ticket.
     const fn ticket(self, number: u64) -> u64 {
         number & ((1 << self.issued) - 1)
@@ -208,6 +214,7 @@ fn is_valid<M: Memory, L: Line<M>>(line: &L, m: &mut M, ticket: u64) -> Result<b
 ///
 /// # Errors
 /// When the memory halts the process.
+#[inline(always)]
 pub fn lie_down<M: Memory, L: Line<M>>(
     line: &L,
     m: &mut M,
