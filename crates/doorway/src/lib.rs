@@ -2,6 +2,7 @@
 //!
 //! - [`Mutex`]: a value that one thread or task at a time has for itself, first come, first served.
 //! - [`Semaphore`]: k slots for threads and tasks, first come, first served.
+//! - [`shared`]: the same by name, for unrelated processes on one machine, and a group lock. On Linux.
 //! - [`papers`] runs any of the published algorithms of [`doorway_core`] as a lock for a fixed set of participants.
 
 #![deny(unsafe_code)]
@@ -11,6 +12,8 @@ pub mod papers;
 mod queue;
 mod raw;
 pub mod semaphore;
+#[cfg(target_os = "linux")]
+pub mod shared;
 
 pub use mutex::Mutex;
 pub use raw::RawMutex;
