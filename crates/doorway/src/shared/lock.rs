@@ -7,15 +7,15 @@ use std::{
         Arc,
         atomic::{
             AtomicU64,
-            Ordering::{Acquire, Relaxed, SeqCst},
+            Ordering::{Acquire, Relaxed, Release},
         },
     },
     time::{Duration, Instant},
 };
 
 use doorway_core::{
-    Registers, Session, Value,
-    recoverable::{Owner, Place as Spot, Tally},
+    Registers, Session, Ticket, Value,
+    recoverable::{Owner, Place as Spot, State, Tally},
 };
 use rustix::time::{ClockId, clock_gettime};
 
@@ -24,7 +24,7 @@ use super::{
     file::{File, NAME, ROW},
     identity,
     map::Map,
-    memory::{Mapped, Stop, row},
+    memory::{Mapped, Quick, Stop, row},
 };
 
 /// A named lock of any kind.
@@ -36,19 +36,50 @@ pub struct Lock {
     own: Map,
 }
 
-/// Where things stand among the words of one's own: who one is, how many rows, which.
-const ME: usize = 0;
-const COUNT: usize = 1;
-const FIRST: usize = 2;
+/// Where things stand among the words of one's own: who one is, how many rows, which. In the middle of the page, as the rows that are
+/// used most are at the beginning of theirs: processors take a store and a load for the same if their places in a page are.
+const ME: usize = 270;
+const COUNT: usize = 271;
+const FIRST: usize = 272;
 /// As many words are a page.
 const OWN: usize = 512;
 
-/// A row with a place in line or a slot, and whose it is.
+/// A row with a place in line or a slot. Few words: it is handed from function to function.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Standing {
-    pub(super) row: usize,
-    pub(super) me: Owner,
-    pub(super) spot: Spot,
+    pub(super) ticket: Ticket,
+    pub(super) row: u32,
+    /// Which, and one bit whether its last holder died in it; [`NO_SLOT`] while it waits.
+    slot: u32,
+}
+
+const NO_SLOT: u32 = u32::MAX;
+
+impl Standing {
+    #[inline(always)]
+    fn new(row: usize, spot: Spot) -> Self {
+        let slot = spot.slot.map_or(NO_SLOT, |slot| slot << 1 | u32::from(spot.recovered));
+        Self { ticket: spot.ticket, row: row as u32, slot }
+    }
+
+    #[inline(always)]
+    pub(super) fn holds(&self) -> bool {
+        self.slot != NO_SLOT
+    }
+
+    #[inline(always)]
+    pub(super) fn slot(&self) -> u32 {
+        self.slot >> 1
+    }
+
+    pub(super) fn recovered(&self) -> bool {
+        self.slot & 1 != 0
+    }
+
+    #[inline(always)]
+    pub(super) fn row(&self) -> usize {
+        self.row as usize
+    }
 }
 
 /// The monotonic clock, to a few milliseconds, in nanoseconds.
@@ -129,7 +160,7 @@ impl Lock {
 
     pub(super) fn error(&self, stop: Stop) -> Error {
         match stop {
-            Stop::Failed(error) => error,
+            Stop::Failed(error) => *error,
             Stop::Damaged | Stop::Late => match self.file.check() {
                 Err(error) => error,
                 Ok(()) => Error::Damaged(self.path().into()),
@@ -157,17 +188,53 @@ impl Lock {
     ///
     /// # Errors
     /// When the table is full, or the file is lost or damaged.
-    #[inline]
     pub fn enter(&self, session: Option<&str>) -> Result<Place<'_>, Error> {
         self.suits(session)?;
-        let me = self.me();
-        let mut m = Mapped::new(&self.file, None);
-        let entered = self.guarded(&mut m, me, |m| self.line_up(m, me, session, false));
-        match entered {
-            Ok(Some(standing)) => Ok(Place::new(self, standing)),
-            Ok(None) => Err(self.error(Stop::Damaged)),
+        match self.line_up_long(self.me(), session, false) {
+            Ok(standing) => Ok(Place::new(self, standing)),
             Err(stop) => Err(self.error(stop)),
         }
+    }
+
+    /// The same where there are no sessions. If the guard, a row of one's own and a slot are there for the taking, this is all.
+    #[inline(always)]
+    pub(super) fn stand(&self) -> Result<Standing, Error> {
+        let (table, mut m) = (self.file.table(), Quick(self.file.words()));
+        let Some(me) = self.known() else { return self.stand_long(self.me(), false) };
+        if table.take(&mut m, me).is_err() {
+            return self.stand_long(me, false);
+        }
+        let free = matches!(m.read(table.tally()), Ok(tally) if tally.waiting == 0 && tally.admits(Session(1)));
+        if free
+            && let Some(row) = self.own_row()
+            && let Ok(spot) = table.join(&mut m, row, Session(1))
+            && let Ok(()) = table.give(&mut m)
+        {
+            return Ok(Standing::new(row, spot));
+        }
+        self.stand_long(me, true)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn stand_long(&self, me: Owner, guarded: bool) -> Result<Standing, Error> {
+        self.line_up_long(me, None, guarded).map_err(|stop| self.error(stop))
+    }
+
+    /// The doorway, the long way; with the guard already or without.
+    fn line_up_long(&self, me: Owner, session: Option<&str>, guarded: bool) -> Result<Standing, Stop> {
+        let (table, mut m) = (self.file.table(), Mapped::new(&self.file, None));
+        if !guarded {
+            table.take(&mut m, me)?;
+        }
+        let standing = self.line_up(&mut m, me, session);
+        table.give(&mut m)?;
+        let standing = standing?;
+        // A clock takes longer than all the rest, and who goes in at once is mostly out again soon.
+        if !standing.holds() {
+            self.stamp(&standing, now());
+        }
+        Ok(standing)
     }
 
     /// A place with a slot, if one is free, and nobody waits for it. Who is dead is not in the way.
@@ -178,7 +245,16 @@ impl Lock {
         self.suits(session)?;
         let me = self.me();
         let mut m = Mapped::new(&self.file, None);
-        let attempt = |m: &mut Mapped<'_>| self.guarded(m, me, |m| self.line_up(m, me, session, true));
+        let attempt = |m: &mut Mapped<'_>| {
+            self.guarded(m, me, |m| {
+                let number = self.session(m, session)?;
+                let tally = m.read(self.file.table().tally())?;
+                if tally.waiting > 0 || !tally.admits(number) {
+                    return if self.file.is_removed() { Err(self.lost()) } else { Ok(None) };
+                }
+                self.line_up(m, me, session).map(Some)
+            })
+        };
         let first = attempt(&mut m);
         let last = match first {
             Ok(None) => self.file.table().look(&mut m, me, usize::MAX).and_then(|()| attempt(&mut m)),
@@ -199,51 +275,46 @@ impl Lock {
         if fits { Ok(()) } else { Err(Error::Session(session.unwrap_or_default().into())) }
     }
 
-    /// Takes a row and a place, with the guard; `None` if it would have to wait and may not.
+    /// Takes a row and a place, with the guard.
     #[inline(always)]
-    fn line_up(
-        &self,
-        m: &mut Mapped<'_>,
-        me: Owner,
-        session: Option<&str>,
-        at_once: bool,
-    ) -> Result<Option<Standing>, Stop> {
-        let table = self.file.table();
-        if self.file.is_removed() {
-            return Err(Stop::Failed(Error::Lost(self.path().into())));
-        }
-        let session = match session {
-            None => Session(1),
-            Some(name) => self.session(m, name)?,
-        };
-        if at_once {
-            let tally = m.read(table.tally())?;
-            if tally.waiting > 0 || !tally.admits(session) {
-                return Ok(None);
-            }
-        }
+    fn line_up(&self, m: &mut Mapped<'_>, me: Owner, session: Option<&str>) -> Result<Standing, Stop> {
+        let session = self.session(m, session)?;
         let row = match self.own_row() {
             Some(row) => row,
-            None => match table.settle(m, me, 0..table.rows())? {
-                Some(row) => row,
-                None => {
-                    let (path, rows) = (self.path().into(), table.rows());
-                    return Err(Stop::Failed(Error::Full { path, rows }));
-                }
-            },
+            None => self.settle(m, me)?,
         };
-        let spot = table.join(m, row, session)?;
-        let time = now();
-        self.stamp(row, row::ENTERED, time);
-        self.stamp(row, row::SINCE, time);
-        Ok(Some(Standing { row, me, spot }))
+        let spot = self.file.table().join(m, row, session)?;
+        Ok(Standing::new(row, spot))
     }
 
-    #[inline(always)]
-    fn stamp(&self, row: usize, which: usize, time: u64) {
-        if let Some(word) = self.file.words().get(row * ROW + which) {
-            word.store(time, Relaxed);
+    #[cold]
+    #[inline(never)]
+    fn settle(&self, m: &mut Mapped<'_>, me: Owner) -> Result<usize, Stop> {
+        let table = self.file.table();
+        match table.settle(m, me, 0..table.rows())? {
+            Some(row) => Ok(row),
+            None => Err(Error::Full { path: self.path().into(), rows: table.rows() }.into()),
         }
+    }
+
+    #[cold]
+    fn lost(&self) -> Stop {
+        Error::Lost(self.path().into()).into()
+    }
+
+    /// Notes when it entered, for those who look.
+    fn stamp(&self, standing: &Standing, entered: u64) {
+        let first = standing.row() * ROW;
+        if let Some(words) = self.file.words().get(first..first + ROW) {
+            words[row::ENTERED].store(entered, Relaxed);
+            words[row::SINCE].store(entered, Relaxed);
+            words[row::STAMPED].store(standing.ticket.label(), Release);
+        }
+    }
+
+    /// Notes for those who look that it holds from now on, or so. Who has waited has noted it already.
+    pub(super) fn stamp_holder(&self, standing: &Standing) {
+        self.stamp(standing, now());
     }
 
     /// A row of this process that is not in use. With the guard, which also keeps other threads away.
@@ -258,7 +329,7 @@ impl Lock {
 
     /// Keeps a row for later; gives it back if there are too many. With the guard.
     #[inline(always)]
-    fn keep_row(&self, m: &mut Mapped<'_>, row: usize) -> Result<(), Stop> {
+    fn keep_row<M: Registers>(&self, m: &mut M, row: usize) -> Result<(), M::Halt> {
         let own = self.own.words();
         let count = own[COUNT].load(Relaxed) as usize;
         match own.get(FIRST + count) {
@@ -271,14 +342,23 @@ impl Lock {
         }
     }
 
-    /// The number of a session, with the guard: that of those who have asked for it, or one that nobody has.
-    fn session(&self, m: &mut Mapped<'_>, name: &str) -> Result<Session, Stop> {
+    /// The number of a session, with the guard.
+    #[inline(always)]
+    fn session(&self, m: &mut Mapped<'_>, name: Option<&str>) -> Result<Session, Stop> {
+        match name {
+            None => Ok(Session(1)),
+            Some(name) => self.number(m, name),
+        }
+    }
+
+    /// The number of those who have asked for the session, or one that nobody has.
+    fn number(&self, m: &mut Mapped<'_>, name: &str) -> Result<Session, Stop> {
         let table = self.file.table();
         let tally = m.read(table.tally())?;
         let mut asked = Vec::new();
         if tally.waiting > 0 || tally.inside > 0 {
             for row in 0..table.rows() {
-                if m.read(table.state(row))? != doorway_core::recoverable::State::Idle {
+                if m.read(table.state(row))? != State::Idle {
                     asked.push(m.read(table.asks(row))?.0);
                 }
             }
@@ -310,61 +390,96 @@ impl Lock {
 
     /// Waits for the slot.
     pub(super) fn wait(&self, standing: &mut Standing, until: Option<Instant>) -> Result<(), Stop> {
-        if standing.spot.slot.is_some() {
-            return Ok(());
-        }
-        if self.known() != Some(standing.me) {
-            return Err(Stop::Failed(Error::Forked(self.path().into())));
-        }
+        if standing.holds() { Ok(()) } else { self.wait_long(standing, until) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait_long(&self, standing: &mut Standing, until: Option<Instant>) -> Result<(), Stop> {
         let mut m = Mapped::new(&self.file, until);
-        standing.spot = self.file.table().wait(&mut m, standing.me, standing.row, standing.spot)?;
-        self.stamp(standing.row, row::SINCE, now());
+        let (table, row, ticket) = (self.file.table(), standing.row(), standing.ticket);
+        let me = match self.known() {
+            Some(me) if m.read(table.owner(row))? == Some(me) => me,
+            _ => return Err(Error::Forked(self.path().into()).into()),
+        };
+        let spot = table.wait(&mut m, me, row, Spot { ticket, slot: None, recovered: false })?;
+        *standing = Standing::new(row, spot);
+        if let Some(word) = self.file.words().get(row * ROW + row::SINCE) {
+            word.store(now(), Relaxed);
+        }
         Ok(())
     }
 
     /// Leaves the slot.
     #[inline(always)]
     pub(super) fn leave(&self, standing: &Standing) -> Result<(), Stop> {
-        let Standing { row, me, spot } = *standing;
-        // A process does not leave for the one that forked it.
-        if self.known() != Some(me) {
+        let (table, row) = (self.file.table(), standing.row());
+        let mut m = Quick(self.file.words());
+        let (Some(me), slot) = (self.is_mine(&mut m, standing), standing.slot()) else {
+            return self.leave_for_another(standing);
+        };
+        if table.take(&mut m, me).is_err() {
+            return self.leave_long(me, standing, false);
+        }
+        let alone = matches!(m.read(table.tally()), Ok(tally) if tally.waiting == 0);
+        if alone
+            && let Ok(()) = table.vacate(&mut m, row, Some(slot))
+            && let Ok(()) = self.keep_row(&mut m, row)
+            && let Ok(()) = table.give(&mut m)
+        {
             return Ok(());
         }
-        let mut m = Mapped::new(&self.file, None);
-        if m.read(self.file.table().owner(row))? != Some(me) {
-            return self.leave_for_another(&mut m, me, row);
+        self.leave_long(me, standing, true)
+    }
+
+    /// Leaves, the long way; with the guard already or without.
+    #[cold]
+    #[inline(never)]
+    fn leave_long(&self, me: Owner, standing: &Standing, guarded: bool) -> Result<(), Stop> {
+        let (table, row, mut m) = (self.file.table(), standing.row(), Mapped::new(&self.file, None));
+        if !guarded {
+            table.take(&mut m, me)?;
         }
-        self.guarded(&mut m, me, |m| {
-            self.file.table().vacate(m, row, spot.slot)?;
-            self.keep_row(m, row)
-        })
+        let left = table.vacate(&mut m, row, Some(standing.slot())).and_then(|()| self.keep_row(&mut m, row));
+        table.give(&mut m)?;
+        left
+    }
+
+    /// This process, if it has the row still, and for that ticket. A process does not leave for the one that forked it.
+    #[inline(always)]
+    fn is_mine(&self, m: &mut Quick<'_>, standing: &Standing) -> Option<Owner> {
+        let (table, row) = (self.file.table(), standing.row());
+        let ticket = match m.read(table.state(row)).ok()? {
+            State::Waiting(ticket) | State::Holding { ticket, .. } => ticket,
+            State::Idle => return None,
+        };
+        let owner = m.read(table.owner(row)).ok()?;
+        if ticket == standing.ticket && owner == self.known() { owner } else { None }
     }
 
     /// The row has been given to a child. If that is dead it is buried; else it stays.
     #[cold]
-    fn leave_for_another(&self, m: &mut Mapped<'_>, me: Owner, row: usize) -> Result<(), Stop> {
-        match m.read(self.file.table().owner(row))? {
-            Some(other) if identity::is_dead(other) => self.file.table().bury(m, me, row, other),
-            _ => Ok(()),
-        }
+    #[inline(never)]
+    fn leave_for_another(&self, standing: &Standing) -> Result<(), Stop> {
+        let (table, row, m) = (self.file.table(), standing.row(), &mut Mapped::new(&self.file, None));
+        let (Some(me), Some(other)) = (self.known(), m.read(table.owner(row))?) else { return Ok(()) };
+        let holds = matches!(m.read(table.state(row))?, State::Holding { ticket, .. } if ticket == standing.ticket);
+        if holds && other != me && identity::is_dead(other) { table.bury(m, me, row, other) } else { Ok(()) }
     }
 
     /// Leaves the line, or a slot that has come meanwhile.
     pub(super) fn abandon(&self, standing: &Standing) -> Result<(), Stop> {
-        let Standing { row, me, .. } = *standing;
-        if self.known() != Some(me) {
-            return Ok(());
-        }
+        let Some(me) = self.is_mine(&mut Quick(self.file.words()), standing) else { return Ok(()) };
         let mut m = Mapped::new(&self.file, None);
-        self.file.table().abandon(&mut m, me, row)?;
-        self.guarded(&mut m, me, |m| self.keep_row(m, row))
+        self.file.table().abandon(&mut m, me, standing.row())?;
+        self.guarded(&mut m, me, |m| self.keep_row(m, standing.row()))
     }
 
     /// Takes a row back from a child to which it was given, and which is dead. Says whether it was there still.
     pub(super) fn take_back(&self, standing: &Standing) -> Result<bool, Stop> {
-        let Standing { row, me, .. } = *standing;
+        let me = self.me();
         let mut m = Mapped::new(&self.file, None);
-        let owner = self.file.table().owner(row);
+        let owner = self.file.table().owner(standing.row());
         match m.read(owner)? {
             Some(other) if other == me => Ok(true),
             Some(other) if identity::is_dead(other) => {
@@ -377,7 +492,7 @@ impl Lock {
 
     /// How many wait before this place.
     pub(super) fn ahead(&self, standing: &Standing) -> usize {
-        super::status::waiting(self).iter().filter(|waiter| waiter.ticket < standing.spot.ticket.label()).count()
+        super::status::waiting(self).iter().filter(|waiter| waiter.ticket < standing.ticket.label()).count()
     }
 
     /// Takes the rows and slots of the dead away from them. Whoever waits does so by itself.
@@ -428,7 +543,7 @@ impl Lock {
         let mut m = Mapped::new(&self.file, None);
         let changed = self.guarded(&mut m, me, |m| {
             if self.file.is_removed() {
-                return Err(Stop::Failed(Error::Lost(self.path().into())));
+                return Err(self.lost());
             }
             let tally = m.read(table.tally())?;
             m.write(table.tally(), change(tally))?;
@@ -449,13 +564,14 @@ impl Lock {
         self.file.remove(|| {
             let mut m = Mapped::new(&self.file, None);
             let marked = self.guarded(&mut m, me, |m| {
-                let Tally { inside, waiting, .. } = m.read(table.tally())?;
-                if inside > 0 || waiting > 0 {
-                    let path = self.path().into();
-                    return Err(Stop::Failed(Error::Busy { path, holders: inside.into(), waiting: waiting.into() }));
+                let tally = m.read(table.tally())?;
+                let (holders, waiting) = (tally.inside.into(), tally.waiting.into());
+                if holders > 0 || waiting > 0 {
+                    return Err(Error::Busy { path: self.path().into(), holders, waiting }.into());
                 }
                 self.file.mark_removed();
-                Ok(())
+                // Whoever has it open finds no slot, waits, and learns why.
+                m.write(table.tally(), Tally { closed: true, ..tally })
             });
             marked.map_err(|stop| self.error(stop))
         })
@@ -488,7 +604,6 @@ impl fmt::Debug for Lock {
 impl Lock {
     /// Its words.
     pub fn words(&self) -> &[AtomicU64] {
-        let _ = SeqCst;
         self.file.words()
     }
 }

@@ -42,11 +42,13 @@ const YIELDS: u32 = 300;
 
 /// Words of a row that are not the engine's.
 pub(super) mod row {
-    /// When its owner entered and when it got its slot, in nanoseconds of the monotonic clock.
+    /// When its owner entered and when it got its slot, in nanoseconds of the monotonic clock; and with which ticket, or it is of
+    /// another time.
     pub(in super::super) const ENTERED: usize = 10;
     pub(in super::super) const SINCE: usize = 11;
+    pub(in super::super) const STAMPED: usize = 12;
     /// Its owner sleeps.
-    pub(super) const ASLEEP: usize = 12;
+    pub(super) const ASLEEP: usize = 13;
 }
 
 /// Why a process stops in the middle of the engine.
@@ -56,8 +58,15 @@ pub(super) enum Stop {
     Late,
     /// An index that is out of bounds, or a row that is not its own any more.
     Damaged,
-    /// It went wrong otherwise.
-    Failed(Error),
+    /// It went wrong otherwise. In a box, since it is carried through everything that goes well.
+    Failed(Box<Error>),
+}
+
+impl From<Error> for Stop {
+    #[cold]
+    fn from(error: Error) -> Self {
+        Self::Failed(Box::new(error))
+    }
 }
 
 /// One process's view of the table.
@@ -118,7 +127,7 @@ impl<'a> Mapped<'a> {
             if self.is_late() {
                 return Err(Stop::Late);
             }
-            self.file.check().map_err(Stop::Failed)?;
+            self.file.check()?;
             thread::sleep(Duration::from_micros(200));
         }
         Ok(())
@@ -172,27 +181,82 @@ impl Memory for Mapped<'_> {
     }
 }
 
-impl Registers for Mapped<'_> {
-    #[inline(always)]
-    fn read<T: Value>(&mut self, register: Register<T>) -> Result<T, Stop> {
-        Ok(T::from_word(u128::from(self.word(register)?.load(Acquire)), register.format()))
-    }
+/// Both views access words alike.
+macro_rules! accesses {
+    ($($view:ident),*) => {$(
+        impl Registers for $view<'_> {
+            #[inline(always)]
+            fn read<T: Value>(&mut self, register: Register<T>) -> Result<T, Self::Halt> {
+                Ok(T::from_word(u128::from(self.word(register)?.load(Acquire)), register.format()))
+            }
 
+            #[inline(always)]
+            fn write<T: Value>(&mut self, register: Register<T>, value: T) -> Result<(), Self::Halt> {
+                self.word(register)?.store(value.word() as u64, Release);
+                Ok(())
+            }
+        }
+
+        impl CompareAndSwap for $view<'_> {
+            #[inline(always)]
+            fn compare_and_swap<T: Value>(&mut self, register: Register<T>, old: T, new: T) -> Result<T, Self::Halt> {
+                let (old, new) = (old.word() as u64, new.word() as u64);
+                let held = match self.word(register)?.compare_exchange(old, new, AcqRel, Acquire) {
+                    Ok(held) | Err(held) => held,
+                };
+                Ok(T::from_word(u128::from(held), register.format()))
+            }
+        }
+    )*};
+}
+
+accesses!(Mapped, Quick);
+
+/// The view of a process that does not wait: it stops where it would have to. For passages on which nobody else is there, of
+/// which each instruction counts.
+#[derive(Clone, Copy)]
+pub(super) struct Quick<'a>(pub(super) &'a [AtomicU64]);
+
+/// It would have to wait, or something is wrong.
+#[derive(Debug)]
+pub(super) struct Slow;
+
+impl<'a> Quick<'a> {
     #[inline(always)]
-    fn write<T: Value>(&mut self, register: Register<T>, value: T) -> Result<(), Stop> {
-        self.word(register)?.store(value.word() as u64, Release);
-        Ok(())
+    fn word<T: Value>(self, register: Register<T>) -> Result<&'a AtomicU64, Slow> {
+        self.0.get(register.index()).ok_or(Slow)
     }
 }
 
-impl CompareAndSwap for Mapped<'_> {
+impl Memory for Quick<'_> {
+    type Halt = Slow;
+
+    fn choose(&mut self, _: u32) -> Result<u32, Slow> {
+        Err(Slow)
+    }
+
+    fn toss(&mut self, _: u32) -> Result<u32, Slow> {
+        Err(Slow)
+    }
+
+    fn relax(&mut self, _: u32) -> Result<(), Slow> {
+        Err(Slow)
+    }
+
     #[inline(always)]
-    fn compare_and_swap<T: Value>(&mut self, register: Register<T>, old: T, new: T) -> Result<T, Stop> {
-        let (old, new) = (old.word() as u64, new.word() as u64);
-        let held = match self.word(register)?.compare_exchange(old, new, AcqRel, Acquire) {
-            Ok(held) | Err(held) => held,
-        };
-        Ok(T::from_word(u128::from(held), register.format()))
+    fn repeat<S, R, F>(&mut self, _: S, _: F) -> Result<R, Slow>
+    where
+        S: doorway_core::Local,
+        R: doorway_core::Local,
+        F: Fn(&mut Self, S) -> Result<std::ops::ControlFlow<R, S>, Slow>,
+    {
+        Err(Slow)
+    }
+}
+
+impl Mortal for Quick<'_> {
+    fn is_dead(&mut self, _: Owner, _: Register<u64>) -> Result<bool, Slow> {
+        Err(Slow)
     }
 }
 
@@ -238,7 +302,7 @@ impl Mortal for Mapped<'_> {
         if self.is_late() {
             return Err(Stop::Late);
         }
-        self.file.check().map_err(Stop::Failed)?;
+        self.file.check()?;
         let before = self.before(state, seen);
         Ok(self.slept % before.clamp(1, 10) == 0)
     }

@@ -128,7 +128,7 @@ macro_rules! knows_no_sessions {
             /// When the table is full, or the file is lost or damaged.
             #[inline]
             pub fn enter(&self) -> Result<Place<'_>, Error> {
-                self.0.enter(None)
+                Ok(Place::new(&self.0, self.0.stand()?))
             }
 
             /// Waits for a slot: `enter()?.wait()`.
@@ -137,7 +137,8 @@ macro_rules! knows_no_sessions {
             /// When the table is full, or the file is lost or damaged.
             #[inline]
             pub fn acquire(&self) -> Result<Permit<'_>, Error> {
-                self.enter()?.wait()
+                let standing = self.0.stand()?;
+                if standing.holds() { Ok(Permit::new(&self.0, standing)) } else { Place::new(&self.0, standing).wait() }
             }
 
             /// A slot, if one is free and nobody waits for it.

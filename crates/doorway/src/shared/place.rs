@@ -70,7 +70,7 @@ impl<'a> Place<'a> {
 
     /// Its ticket: places go in in the order of their tickets.
     pub fn ticket(&self) -> u64 {
-        self.standing.spot.ticket.label()
+        self.standing.ticket.label()
     }
 
     /// How many wait before it.
@@ -99,22 +99,27 @@ pub struct Permit<'a> {
     standing: Standing,
 }
 
-impl Permit<'_> {
+impl<'a> Permit<'a> {
+    #[inline(always)]
+    pub(super) fn new(lock: &'a Lock, standing: Standing) -> Self {
+        Self { lock, standing }
+    }
+
     /// The number of the slot, which no other holder has.
     #[inline]
     pub fn slot(&self) -> usize {
-        self.standing.spot.slot.unwrap_or(0) as usize
+        self.standing.slot() as usize
     }
 
     /// Its ticket. While the permit lives no other place of this lock has the same.
     pub fn ticket(&self) -> u64 {
-        self.standing.spot.ticket.label()
+        self.standing.ticket.label()
     }
 
     /// Whether the last holder of this slot died in it, so that what it was at work on may be half done. It may be said
     /// of a death more than once, and is never left out.
     pub fn recovered(&self) -> bool {
-        self.standing.spot.recovered
+        self.standing.recovered()
     }
 
     /// Whether the file is still there: see [`Lock::check`].
@@ -125,9 +130,15 @@ impl Permit<'_> {
         self.lock.check()
     }
 
+    /// Notes for [`status`](Lock::status) that it is held from now on. Who has waited for its slot has noted it already; who has not
+    /// saves the time that a look at the clock takes, which is more than that of a whole passage.
+    pub fn note(&self) {
+        self.lock.stamp_holder(&self.standing);
+    }
+
     /// What a child needs to make the slot its own: see [`HandOver::adopt`].
     pub fn hand_over(&self) -> HandOver {
-        HandOver { file: self.lock.file.clone(), row: self.standing.row, from: self.standing.me }
+        HandOver { file: self.lock.file.clone(), row: self.standing.row(), from: self.lock.me() }
     }
 
     /// Takes the slot back from a child to which it was [handed over](Self::hand_over), and which has ended, so that its end does

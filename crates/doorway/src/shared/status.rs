@@ -12,7 +12,7 @@ use super::{
     file::ROW,
     identity,
     lock::now,
-    memory::row::{ENTERED, SINCE},
+    memory::row::{ENTERED, SINCE, STAMPED},
 };
 
 /// A lock at some moment. It may have changed by the time that you read it.
@@ -49,8 +49,8 @@ pub struct Holder {
     pub ticket: u64,
     /// What it has asked for, in a group lock.
     pub session: Option<String>,
-    /// How long it has had the slot.
-    pub held: Duration,
+    /// How long it has had the slot; `None` if it has neither waited for it nor [noted](super::Permit::note) it.
+    pub held: Option<Duration>,
     /// Its command line; empty if that cannot be told.
     pub command: String,
 }
@@ -78,7 +78,7 @@ struct Row {
     session: Session,
     slot: u32,
     entered: u64,
-    since: u64,
+    since: Option<u64>,
 }
 
 impl Lock {
@@ -111,7 +111,7 @@ impl Lock {
             pid,
             ticket: ticket.label(),
             session: self.asked(row.session),
-            held: since(row.since),
+            held: row.since.map(since),
             command: identity::command(pid),
         })
     }
@@ -155,9 +155,10 @@ fn read(lock: &Lock, row: usize) -> Option<Option<Row>> {
     }
     let table = lock.file.table();
     let state = value(lock, table.state(row))?;
-    if state == State::Idle {
-        return Some(None);
-    }
+    let stamp = match state {
+        State::Waiting(ticket) | State::Holding { ticket, .. } => ticket.label(),
+        State::Idle => return Some(None),
+    };
     let time = |which: usize| Some(lock.file.words().get(row * ROW + which)?.load(Acquire));
     let found = Row {
         state,
@@ -165,7 +166,7 @@ fn read(lock: &Lock, row: usize) -> Option<Option<Row>> {
         session: value(lock, table.asks(row))?,
         slot: value(lock, table.held(row))?,
         entered: time(ENTERED)?,
-        since: time(SINCE)?,
+        since: (time(STAMPED)? == stamp).then_some(time(SINCE)?),
     };
     (value(lock, table.state(row))? == state).then_some(Some(found))
 }
