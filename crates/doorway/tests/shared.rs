@@ -474,3 +474,64 @@ fn eight_processes_go_in_in_the_order_in_which_they_entered() {
     }
     assert!(waited > 0, "nobody ever waited");
 }
+
+/// Whatever is written into a file: those who open it and those who use it get an error or go on, and come back. What they are told
+/// is another matter.
+#[test]
+fn a_file_that_is_scribbled_in_does_no_harm() {
+    let (place, locks) = directory();
+    let made = locks.clone().with_capacity(8).semaphore("a", 2).expect("it is made");
+    let permit = made.acquire().expect("it is free");
+    let path = made.path().to_owned();
+    let bytes = fs::read(&path).expect("it can be read");
+    drop(permit);
+    drop(made);
+    let mut dice = 0x5eed_u64;
+    let mut random = || {
+        dice ^= dice << 13;
+        dice ^= dice >> 7;
+        dice ^= dice << 17;
+        dice
+    };
+    let rounds = env::var("DOORWAY_SCRIBBLES").map_or(300, |text| text.parse().expect("a number"));
+    let (mut opened, mut refused, mut damaged) = (0, 0, 0);
+    for round in 0..rounds {
+        let name = format!("scribbled{round}");
+        let mut scribbled = bytes.clone();
+        let table = 4096 + 8 * 128;
+        for _ in 0..1 + random() % 40 {
+            // Mostly where it matters.
+            let end = if random() % 4 == 0 { scribbled.len() } else { table };
+            let begin = if random() % 8 == 0 { 0 } else { 4096 };
+            let at = begin + random() as usize % (end - begin);
+            scribbled[at] = if random() % 2 == 0 { random() as u8 } else { scribbled[at] ^ 1 << (random() % 8) };
+        }
+        if random() % 16 == 0 {
+            scribbled.truncate(random() as usize % scribbled.len());
+        }
+        fs::write(place.path().join(&name), &scribbled).expect("it can be written");
+        fs::set_permissions(place.path().join(&name), Permissions::from_mode(0o600)).expect("it is ours");
+        let Ok(lock) = locks.lock(&name) else {
+            refused += 1;
+            continue;
+        };
+        opened += 1;
+        let session = (lock.kind() == Kind::GroupLock).then_some("room");
+        let mut fails = 0;
+        for _ in 0..4 {
+            match lock.enter(session).map(|place| place.wait_timeout(Duration::from_millis(1))) {
+                Ok(Ok(permit)) => drop(permit),
+                Ok(Err(NotYet::Late(place))) => drop(place),
+                Ok(Err(NotYet::Failed(_))) | Err(_) => fails += 1,
+            }
+            fails += usize::from(lock.try_enter(session).is_err());
+        }
+        let _ = lock.status();
+        fails += usize::from(lock.set_slots(1).is_err());
+        fails += usize::from(lock.bury_dead().is_err());
+        let _ = lock.remove();
+        damaged += usize::from(fails > 0);
+    }
+    println!("{opened} opened, {damaged} of them damaged, {refused} refused");
+    assert!(opened > 0 && refused > 0 && damaged > 0, "{opened} {damaged} {refused}");
+}

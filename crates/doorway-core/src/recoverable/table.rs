@@ -17,7 +17,7 @@ use core::ops::{
 };
 
 use super::values::{Owner, Place, State, Tally};
-use crate::{Array, CompareAndSwap, Home, Homes, Layout, Mortal, Register, Session, Set, Ticket, others};
+use crate::{Array, CompareAndSwap, Home, Homes, Layout, Mortal, Register, Registers, Session, Set, Ticket, others};
 
 /// The registers. Those of row `i` live with process `i`, and so does what is kept of slot `i`; the rest lives with process 0.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Table {
         let guard = layout.register("Guard", Home::Process(0), None);
         let next = layout.register("Next", Home::Process(0), Ticket::ZERO.succ());
         let slots = slots as u16;
-        let tally = layout.register("Tally", Home::Process(0), Tally { slots, free: slots, ..Tally::default() });
+        let tally = layout.register("Tally", Home::Process(0), Tally::new(slots));
         Self { rows, guard, next, tally, owner, state, asks, held, spare, orphan, deaths }
     }
 
@@ -107,11 +107,20 @@ impl Table {
     /// When the memory halts the process.
     #[inline(always)]
     pub fn take<M: CompareAndSwap + Mortal>(&self, m: &mut M, me: Owner) -> Result<(), M::Halt> {
-        m.line(1);
-        if m.compare_and_swap(self.guard, None, Some(me))?.is_some() && self.wait_for_guard(m, me)? {
+        if !self.try_take(m, me)? && self.wait_for_guard(m, me)? {
             self.recover(m)?;
         }
         Ok(())
+    }
+
+    /// Takes the guard if nobody has it.
+    ///
+    /// # Errors
+    /// When the memory halts the process.
+    #[inline(always)]
+    pub fn try_take<M: CompareAndSwap>(&self, m: &mut M, me: Owner) -> Result<bool, M::Halt> {
+        m.line(1);
+        Ok(m.compare_and_swap(self.guard, None, Some(me))?.is_none())
     }
 
     /// Waits for the guard; says whether it was taken from a dead process.
@@ -151,7 +160,7 @@ impl Table {
     /// # Errors
     /// When the memory halts the process.
     #[inline(always)]
-    pub fn give<M: CompareAndSwap + Mortal>(&self, m: &mut M) -> Result<(), M::Halt> {
+    pub fn give<M: Registers>(&self, m: &mut M) -> Result<(), M::Halt> {
         m.line(5);
         m.write(self.guard, None)
     }
@@ -164,53 +173,56 @@ impl Table {
     pub fn count<M: CompareAndSwap + Mortal>(&self, m: &mut M) -> Result<(), M::Halt> {
         m.line(10);
         let was = m.read(self.tally)?;
-        let none = Tally { slots: was.slots, closed: was.closed, ..Tally::default() };
-        let (tally, taken) = m.fold(0..self.rows, (none, Set::none(self.rows)), |m, (tally, taken), i| {
-            m.line(11);
-            let state = m.read(self.state.at(i))?;
-            if state == State::Idle {
-                return Ok((tally, taken));
-            }
-            m.line(12);
-            if m.read(self.owner.at(i))?.is_none() && !m.mutant("counts-rows-of-nobody") {
-                if let State::Holding { .. } = state {
-                    let slot = m.read(self.held.at(i))?;
-                    m.write(self.orphan.at(slot as usize), true)?;
+        let (tally, taken) =
+            m.fold(0..self.rows, (was.uncounted(), Set::none(self.rows)), |m, (tally, taken), i| {
+                m.line(11);
+                let state = m.read(self.state.at(i))?;
+                if state == State::Idle {
+                    return Ok((tally, taken));
                 }
-                m.line(13);
-                m.write(self.state.at(i), State::Idle)?;
-                return Ok((tally, taken));
-            }
-            m.line(14);
-            match state {
-                State::Waiting(_) if m.mutant("forgets-who-waits") => Ok((tally, taken)),
-                State::Waiting(_) => Ok((Tally { waiting: tally.waiting + 1, ..tally }, taken)),
-                _ => {
-                    let slot = m.read(self.held.at(i))? as usize;
-                    let session = m.read(self.asks.at(i))?.0 as u16;
-                    let tally = Tally { inside: tally.inside + 1, session, ..tally };
-                    let known = slot < self.rows && !m.mutant("forgets-who-holds");
-                    Ok((tally, if known { taken.with(slot) } else { taken }))
+                m.line(12);
+                if m.read(self.owner.at(i))?.is_none() && !m.mutant("counts-rows-of-nobody") {
+                    if let State::Holding { .. } = state {
+                        let slot = m.read(self.held.at(i))?;
+                        m.write(self.orphan.at(slot as usize), true)?;
+                    }
+                    m.line(13);
+                    m.write(self.state.at(i), State::Idle)?;
+                    return Ok((tally, taken));
                 }
-            }
-        })?;
-        let free: Vec<u32> =
-            (0..(was.slots as usize).min(self.rows)).filter(|&slot| !taken.contains(slot)).map(|s| s as u32).collect();
+                m.line(14);
+                match state {
+                    State::Waiting(_) if m.mutant("forgets-who-waits") => Ok((tally, taken)),
+                    State::Waiting(_) => Ok((tally.one_waits(), taken)),
+                    _ => {
+                        let slot = m.read(self.held.at(i))? as usize;
+                        let tally = tally.one_inside(m.read(self.asks.at(i))?);
+                        let known = slot < self.rows && !m.mutant("forgets-who-holds");
+                        Ok((tally, if known { taken.with(slot) } else { taken }))
+                    }
+                }
+            })?;
+        let free: Vec<u32> = (0..usize::from(was.slots()).min(self.rows))
+            .filter(|&slot| !taken.contains(slot))
+            .map(|s| s as u32)
+            .collect();
         m.line(15);
         m.each(0..free.len(), |m, i| m.write(self.spare.at(i), free[i].wrapping_sub(i as u32)))?;
         m.line(16);
-        m.write(self.tally, Tally { free: free.len() as u16, ..tally })
+        m.write(self.tally, tally.with_free(free.len() as u16))
     }
 
     /// Grants free slots to those who wait, in the order of their tickets, with the guard.
     ///
     /// # Errors
     /// When the memory halts the process.
+    #[cold]
+    #[inline(never)]
     pub fn grant<M: CompareAndSwap + Mortal>(&self, m: &mut M) -> Result<(), M::Halt> {
         m.fold_until(0..self.rows, (), |m, (), _| {
             m.line(20);
             let tally = m.read(self.tally)?;
-            if tally.waiting == 0 || !tally.has_room() {
+            if tally.waiting() == 0 || !tally.has_room() {
                 return Ok(Break(()));
             }
             let first = m.fold(0..self.rows, None, |m, first: Option<(Ticket, usize)>, i| {
@@ -228,7 +240,7 @@ impl Table {
             if !tally.admits(session) {
                 return Ok(Break(()));
             }
-            self.admit(m, heir, ticket, session, Tally { waiting: tally.waiting - 1, ..tally })?;
+            self.admit(m, heir, ticket, session, tally.one_waits_no_more())?;
             m.wake(self.state.at(heir));
             Ok(Continue(()))
         })
@@ -236,7 +248,7 @@ impl Table {
 
     /// Gives a free slot to a row, with the guard. Says which, and whether its last holder died.
     #[inline(always)]
-    fn admit<M: CompareAndSwap + Mortal>(
+    fn admit<M: Registers>(
         &self,
         m: &mut M,
         row: usize,
@@ -245,7 +257,7 @@ impl Table {
         tally: Tally,
     ) -> Result<(u32, bool), M::Halt> {
         m.line(25);
-        let top = tally.free as u32 - 1;
+        let top = u32::from(tally.free()) - 1;
         let slot = m.read(self.spare.at(top as usize))?.wrapping_add(top);
         let recovered = m.read(self.orphan.at(slot as usize))?;
         m.line(26);
@@ -256,9 +268,7 @@ impl Table {
             m.write(self.orphan.at(slot as usize), false)?;
         }
         m.line(28);
-        let tally =
-            Tally { free: tally.free - 1, inside: tally.inside.wrapping_add(1), session: session.0 as u16, ..tally };
-        m.write(self.tally, tally)?;
+        m.write(self.tally, tally.one_taken().one_inside(session))?;
         Ok((slot, recovered))
     }
 
@@ -306,21 +316,21 @@ impl Table {
     /// # Errors
     /// When the memory halts the process.
     #[inline(always)]
-    pub fn join<M: CompareAndSwap + Mortal>(&self, m: &mut M, row: usize, session: Session) -> Result<Place, M::Halt> {
+    pub fn join<M: Registers>(&self, m: &mut M, row: usize, session: Session) -> Result<Place, M::Halt> {
         m.line(40);
         let ticket = m.read(self.next)?;
         m.line(41);
         m.write(self.next, ticket.succ())?;
         let tally = m.read(self.tally)?;
         m.write(self.asks.at(row), session)?;
-        if (tally.waiting == 0 || m.mutant("goes-in-ahead")) && tally.admits(session) {
+        if (tally.waiting() == 0 || m.mutant("goes-in-ahead")) && tally.admits(session) {
             let (slot, recovered) = self.admit(m, row, ticket, session, tally)?;
             return Ok(Place { ticket, slot: Some(slot), recovered });
         }
         m.line(42);
         m.write(self.state.at(row), State::Waiting(ticket))?;
         m.line(43);
-        m.write(self.tally, Tally { waiting: tally.waiting.wrapping_add(1), ..tally })?;
+        m.write(self.tally, tally.one_waits())?;
         Ok(Place { ticket, slot: None, recovered: false })
     }
 
@@ -423,26 +433,35 @@ impl Table {
     ///
     /// # Errors
     /// When the memory halts the process.
-    #[inline(always)]
     pub fn vacate<M: CompareAndSwap + Mortal>(&self, m: &mut M, row: usize, slot: Option<u32>) -> Result<(), M::Halt> {
+        if self.release(m, row, slot)? && !m.mutant("leaves-without-a-word") { self.grant(m) } else { Ok(()) }
+    }
+
+    /// The same, but that nobody is granted anything yet: says whether somebody waits.
+    ///
+    /// # Errors
+    /// When the memory halts the process.
+    #[inline(always)]
+    pub fn release<M: Registers>(&self, m: &mut M, row: usize, slot: Option<u32>) -> Result<bool, M::Halt> {
         m.line(80);
         m.write(self.state.at(row), State::Idle)?;
         let mut tally = m.read(self.tally)?;
         match slot {
-            None => tally.waiting = tally.waiting.saturating_sub(1),
+            None => tally = tally.one_waits_no_more(),
             Some(slot) => {
-                tally.inside = tally.inside.saturating_sub(1);
+                tally = tally.one_left();
                 // There may be fewer slots now.
-                if slot < u32::from(tally.slots) {
+                if slot < u32::from(tally.slots()) {
+                    let top = u32::from(tally.free());
                     m.line(81);
-                    m.write(self.spare.at(tally.free as usize), slot.wrapping_sub(u32::from(tally.free)))?;
-                    tally.free = tally.free.wrapping_add(1);
+                    m.write(self.spare.at(top as usize), slot.wrapping_sub(top))?;
+                    tally = tally.one_given();
                 }
             }
         }
         m.line(82);
         m.write(self.tally, tally)?;
-        if tally.waiting == 0 || m.mutant("leaves-without-a-word") { Ok(()) } else { self.grant(m) }
+        Ok(tally.waiting() > 0)
     }
 
     /// Leaves the line, or the slot that has come meanwhile.

@@ -142,13 +142,13 @@ impl File {
         if file.is_removed() {
             return Err(Error::Lost(file.path));
         }
-        let slots = file.tally().slots as usize;
+        let slots = usize::from(file.tally().slots());
         if slots == 0 || slots > rows { Err(Error::Damaged(file.path)) } else { Ok(file) }
     }
 
     /// Whether it is what is wanted.
     fn fits(self, wanted: &Wanted) -> Result<Self, Error> {
-        let found = self.tally().slots as usize;
+        let found = usize::from(self.tally().slots());
         match self {
             Self { kind, path, .. } if kind != wanted.kind => {
                 Err(Error::Kind { path, found: kind, asked: wanted.kind })

@@ -150,8 +150,7 @@ mod tests {
     fn zombies_are_dead_and_who_is_stopped_is_alive() {
         let mut child = Command::new("sleep").arg("60").stdout(Stdio::null()).spawn().expect("sleep is there");
         let pid = Pid::from_child(&child);
-        let mut path = [0; 24];
-        let owner = owner(pid, start(stat_of(pid, &mut path)).expect("it is there").start);
+        let owner = owner(pid, start(stat_of(pid, &mut [0; 24])).expect("it is there").start);
         assert!(!is_dead(owner));
         rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("it is ours");
         assert!(!is_dead(owner), "stopped");
@@ -177,10 +176,8 @@ mod tests {
         std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().expect("piped")), &mut line)
             .expect("it says something");
         let pid = Pid::from_child(&child);
-        let mut path = [0; 24];
-        let seen = || start(stat_of(pid, &mut path.clone())).expect("it is there");
+        let seen = || start(stat_of(pid, &mut [0; 24])).expect("it is there");
         let owner = owner(pid, seen().start);
-        let _ = &mut path;
         while !seen().zombie {
             assert!(child.try_wait().expect("it is ours").is_none());
             std::thread::yield_now();

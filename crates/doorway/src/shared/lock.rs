@@ -24,7 +24,7 @@ use super::{
     file::{File, NAME, ROW},
     identity,
     map::Map,
-    memory::{Mapped, Quick, Stop, row},
+    memory::{Mapped, OutOfBounds, Quick, Stop, row},
 };
 
 /// A named lock of any kind.
@@ -48,9 +48,9 @@ const OWN: usize = 512;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Standing {
     pub(super) ticket: Ticket,
-    pub(super) row: u32,
-    /// Which, and one bit whether its last holder died in it; [`NO_SLOT`] while it waits.
-    slot: u32,
+    /// The row; above it which slot, and one bit whether its last holder died in it, or [`NO_SLOT`] while it waits. In one word: what
+    /// is written in halves and read whole makes processors wait.
+    row_and_slot: u64,
 }
 
 const NO_SLOT: u32 = u32::MAX;
@@ -59,26 +59,26 @@ impl Standing {
     #[inline(always)]
     fn new(row: usize, spot: Spot) -> Self {
         let slot = spot.slot.map_or(NO_SLOT, |slot| slot << 1 | u32::from(spot.recovered));
-        Self { ticket: spot.ticket, row: row as u32, slot }
+        Self { ticket: spot.ticket, row_and_slot: u64::from(slot) << 32 | row as u64 }
     }
 
     #[inline(always)]
     pub(super) fn holds(&self) -> bool {
-        self.slot != NO_SLOT
+        (self.row_and_slot >> 32) as u32 != NO_SLOT
     }
 
     #[inline(always)]
     pub(super) fn slot(&self) -> u32 {
-        self.slot >> 1
+        (self.row_and_slot >> 33) as u32
     }
 
     pub(super) fn recovered(&self) -> bool {
-        self.slot & 1 != 0
+        self.row_and_slot >> 32 & 1 != 0
     }
 
     #[inline(always)]
     pub(super) fn row(&self) -> usize {
-        self.row as usize
+        self.row_and_slot as u32 as usize
     }
 }
 
@@ -118,7 +118,7 @@ impl Lock {
 
     /// How many slots there are.
     pub fn slots(&self) -> usize {
-        self.tally().slots.into()
+        self.tally().slots().into()
     }
 
     /// Whether the file is still there, whole: [`Error::Lost`] if it has been removed.
@@ -199,20 +199,18 @@ impl Lock {
     /// The same where there are no sessions. If the guard, a row of one's own and a slot are there for the taking, this is all.
     #[inline(always)]
     pub(super) fn stand(&self) -> Result<Standing, Error> {
-        let (table, mut m) = (self.file.table(), Quick(self.file.words()));
+        let (table, mut m) = (self.file.table(), Quick::new(self.file.words()));
         let Some(me) = self.known() else { return self.stand_long(self.me(), false) };
-        if table.take(&mut m, me).is_err() {
+        if !matches!(table.try_take(&mut m, me), Ok(true)) {
             return self.stand_long(me, false);
         }
-        let free = matches!(m.read(table.tally()), Ok(tally) if tally.waiting == 0 && tally.admits(Session(1)));
-        if free
-            && let Some(row) = self.own_row()
-            && let Ok(spot) = table.join(&mut m, row, Session(1))
-            && let Ok(()) = table.give(&mut m)
-        {
-            return Ok(Standing::new(row, spot));
+        let Some(row) = self.own_row() else { return self.stand_long(me, true) };
+        let spot = table.join(&mut m, row, Session(1));
+        match (spot, table.give(&mut m)) {
+            (Ok(spot), Ok(())) if spot.slot.is_some() => Ok(Standing::new(row, spot)),
+            (Ok(spot), Ok(())) => self.stood(Standing::new(row, spot)).map_err(|stop| self.error(stop)),
+            _ => Err(self.error(Stop::Damaged)),
         }
-        self.stand_long(me, true)
     }
 
     #[cold]
@@ -223,15 +221,25 @@ impl Lock {
 
     /// The doorway, the long way; with the guard already or without.
     fn line_up_long(&self, me: Owner, session: Option<&str>, guarded: bool) -> Result<Standing, Stop> {
-        let (table, mut m) = (self.file.table(), Mapped::new(&self.file, None));
+        let table = self.file.table();
+        let mut m = if guarded { Mapped::with_guard(&self.file) } else { Mapped::new(&self.file, None) };
         if !guarded {
             table.take(&mut m, me)?;
         }
         let standing = self.line_up(&mut m, me, session);
         table.give(&mut m)?;
-        let standing = standing?;
-        // A clock takes longer than all the rest, and who goes in at once is mostly out again soon.
+        self.stood(standing?)
+    }
+
+    /// Notes when it has entered, if it has to wait. Who goes in at once is mostly out again sooner than it takes to look at a clock.
+    #[cold]
+    #[inline(never)]
+    fn stood(&self, standing: Standing) -> Result<Standing, Stop> {
         if !standing.holds() {
+            if self.file.is_removed() {
+                self.abandon(&standing)?;
+                return Err(self.lost());
+            }
             self.stamp(&standing, now());
         }
         Ok(standing)
@@ -249,7 +257,7 @@ impl Lock {
             self.guarded(m, me, |m| {
                 let number = self.session(m, session)?;
                 let tally = m.read(self.file.table().tally())?;
-                if tally.waiting > 0 || !tally.admits(number) {
+                if tally.waiting() > 0 || !tally.admits(number) {
                     return if self.file.is_removed() { Err(self.lost()) } else { Ok(None) };
                 }
                 self.line_up(m, me, session).map(Some)
@@ -356,7 +364,7 @@ impl Lock {
         let table = self.file.table();
         let tally = m.read(table.tally())?;
         let mut asked = Vec::new();
-        if tally.waiting > 0 || tally.inside > 0 {
+        if tally.waiting() > 0 || tally.inside() > 0 {
             for row in 0..table.rows() {
                 if m.read(table.state(row))? != State::Idle {
                     asked.push(m.read(table.asks(row))?.0);
@@ -414,35 +422,40 @@ impl Lock {
     #[inline(always)]
     pub(super) fn leave(&self, standing: &Standing) -> Result<(), Stop> {
         let (table, row) = (self.file.table(), standing.row());
-        let mut m = Quick(self.file.words());
+        let mut m = Quick::new(self.file.words());
         let (Some(me), slot) = (self.is_mine(&mut m, standing), standing.slot()) else {
             return self.leave_for_another(standing);
         };
-        if table.take(&mut m, me).is_err() {
-            return self.leave_long(me, standing, false);
+        if !matches!(table.try_take(&mut m, me), Ok(true)) {
+            return self.leave_long(me, standing);
         }
-        let alone = matches!(m.read(table.tally()), Ok(tally) if tally.waiting == 0);
-        if alone
-            && let Ok(()) = table.vacate(&mut m, row, Some(slot))
-            && let Ok(()) = self.keep_row(&mut m, row)
-            && let Ok(()) = table.give(&mut m)
-        {
-            return Ok(());
+        let kept = self.keep_row(&mut m, row);
+        match (table.release(&mut m, row, Some(slot)), kept) {
+            (Ok(false), Ok(())) => table.give(&mut m).map_err(|OutOfBounds| Stop::Damaged),
+            (Ok(true), Ok(())) => self.hand_on(),
+            _ => table.give(&mut m).and(Err(OutOfBounds)).map_err(|OutOfBounds| Stop::Damaged),
         }
-        self.leave_long(me, standing, true)
     }
 
-    /// Leaves, the long way; with the guard already or without.
+    /// Grants what has been left, with the guard, and gives that back.
     #[cold]
     #[inline(never)]
-    fn leave_long(&self, me: Owner, standing: &Standing, guarded: bool) -> Result<(), Stop> {
-        let (table, row, mut m) = (self.file.table(), standing.row(), Mapped::new(&self.file, None));
-        if !guarded {
-            table.take(&mut m, me)?;
-        }
-        let left = table.vacate(&mut m, row, Some(standing.slot())).and_then(|()| self.keep_row(&mut m, row));
+    fn hand_on(&self) -> Result<(), Stop> {
+        let (table, mut m) = (self.file.table(), Mapped::with_guard(&self.file));
+        let granted = table.grant(&mut m);
         table.give(&mut m)?;
-        left
+        granted
+    }
+
+    /// Leaves, if the guard has to be waited for.
+    #[cold]
+    #[inline(never)]
+    fn leave_long(&self, me: Owner, standing: &Standing) -> Result<(), Stop> {
+        let mut m = Mapped::new(&self.file, None);
+        self.guarded(&mut m, me, |m| {
+            self.file.table().vacate(m, standing.row(), Some(standing.slot()))?;
+            self.keep_row(m, standing.row())
+        })
     }
 
     /// This process, if it has the row still, and for that ticket. A process does not leave for the one that forked it.
@@ -469,7 +482,7 @@ impl Lock {
 
     /// Leaves the line, or a slot that has come meanwhile.
     pub(super) fn abandon(&self, standing: &Standing) -> Result<(), Stop> {
-        let Some(me) = self.is_mine(&mut Quick(self.file.words()), standing) else { return Ok(()) };
+        let Some(me) = self.is_mine(&mut Quick::new(self.file.words()), standing) else { return Ok(()) };
         let mut m = Mapped::new(&self.file, None);
         self.file.table().abandon(&mut m, me, standing.row())?;
         self.guarded(&mut m, me, |m| self.keep_row(m, standing.row()))
@@ -513,7 +526,7 @@ impl Lock {
         if slots == 0 || slots > most {
             return Err(Error::TooMany { path: self.path().into(), asked: slots, most });
         }
-        self.change(|tally| Tally { slots: slots as u16, ..tally })
+        self.change(|tally| tally.with_slots(slots as u16))
     }
 
     /// Lets nobody in any more; who is inside stays, and who waits waits.
@@ -521,7 +534,7 @@ impl Lock {
     /// # Errors
     /// When the file is lost or damaged.
     pub fn drain(&self) -> Result<(), Error> {
-        self.change(|tally| Tally { closed: true, ..tally })
+        self.change(|tally| tally.with_closed(true))
     }
 
     /// Lets them in again.
@@ -529,12 +542,12 @@ impl Lock {
     /// # Errors
     /// When the file is lost or damaged.
     pub fn resume(&self) -> Result<(), Error> {
-        self.change(|tally| Tally { closed: false, ..tally })
+        self.change(|tally| tally.with_closed(false))
     }
 
     /// Whether nobody is let in.
     pub fn is_drained(&self) -> bool {
-        self.tally().closed
+        self.tally().closed()
     }
 
     /// Changes what is not counted, and counts anew: who dies in between leaves the guard, and whoever takes it counts.
@@ -565,13 +578,13 @@ impl Lock {
             let mut m = Mapped::new(&self.file, None);
             let marked = self.guarded(&mut m, me, |m| {
                 let tally = m.read(table.tally())?;
-                let (holders, waiting) = (tally.inside.into(), tally.waiting.into());
+                let (holders, waiting) = (tally.inside().into(), tally.waiting().into());
                 if holders > 0 || waiting > 0 {
                     return Err(Error::Busy { path: self.path().into(), holders, waiting }.into());
                 }
                 self.file.mark_removed();
                 // Whoever has it open finds no slot, waits, and learns why.
-                m.write(table.tally(), Tally { closed: true, ..tally })
+                m.write(table.tally(), tally.with_closed(true))
             });
             marked.map_err(|stop| self.error(stop))
         })

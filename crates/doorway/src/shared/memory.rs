@@ -80,12 +80,25 @@ pub(super) struct Mapped<'a> {
     slept: u32,
     /// Whose state has changed, to be woken once the guard is given back: that takes longer than anything done with it.
     heir: Option<&'a AtomicU64>,
+    /// It has the guard, and gives it back whatever happens: who stops at something damaged must not keep others waiting.
+    guard: bool,
 }
 
 impl<'a> Mapped<'a> {
     #[inline(always)]
     pub(super) fn new(file: &'a File, until: Option<Instant>) -> Self {
-        Self { file, words: file.words(), until, round: 0, slept: 0, heir: None }
+        Self { file, words: file.words(), until, round: 0, slept: 0, heir: None, guard: false }
+    }
+
+    /// The same for one who has the guard already.
+    pub(super) fn with_guard(file: &'a File) -> Self {
+        let mut m = Self::new(file, None);
+        m.guard = true;
+        m
+    }
+
+    fn is_guard<T: Value>(&self, register: Register<T>) -> bool {
+        register.index() == self.file.table().guard().index()
     }
 
     #[inline(always)]
@@ -105,8 +118,8 @@ impl<'a> Mapped<'a> {
     /// Wakes who has been granted a slot.
     #[inline(always)]
     pub(super) fn wake_heir(&mut self) {
-        if let Some(word) = self.heir.take() {
-            let _ = futex::wake(low_half(word), futex::Flags::empty(), 1);
+        if let Some(state) = self.heir.take() {
+            wake(state);
         }
     }
 
@@ -134,10 +147,32 @@ impl<'a> Mapped<'a> {
     }
 }
 
+/// Whom to wake once the guard is given back: whose state has changed, if it sleeps. One who has been granted a slot before does not
+/// have to wait for that.
+fn to_wake<'a>(words: &'a [AtomicU64], state: Register<State>, before: Option<&'a AtomicU64>) -> Option<&'a AtomicU64> {
+    fence(SeqCst);
+    let asleep = words.get(state.index() / ROW * ROW + row::ASLEEP)?;
+    if asleep.load(Relaxed) == 0 {
+        return before;
+    }
+    before.map(wake);
+    words.get(state.index())
+}
+
+#[cold]
+fn wake(state: &AtomicU64) {
+    let _ = futex::wake(low_half(state), futex::Flags::empty(), 1);
+}
+
 /// However it ends.
 impl Drop for Mapped<'_> {
     #[inline(always)]
     fn drop(&mut self) {
+        if self.guard
+            && let Ok(guard) = self.word(self.file.table().guard())
+        {
+            guard.store(0, Release);
+        }
         self.wake_heir();
     }
 }
@@ -193,6 +228,7 @@ macro_rules! accesses {
             #[inline(always)]
             fn write<T: Value>(&mut self, register: Register<T>, value: T) -> Result<(), Self::Halt> {
                 self.word(register)?.store(value.word() as u64, Release);
+                self.stored(register);
                 Ok(())
             }
         }
@@ -202,7 +238,11 @@ macro_rules! accesses {
             fn compare_and_swap<T: Value>(&mut self, register: Register<T>, old: T, new: T) -> Result<T, Self::Halt> {
                 let (old, new) = (old.word() as u64, new.word() as u64);
                 let held = match self.word(register)?.compare_exchange(old, new, AcqRel, Acquire) {
-                    Ok(held) | Err(held) => held,
+                    Ok(held) => {
+                        self.swapped(register);
+                        held
+                    }
+                    Err(held) => held,
                 };
                 Ok(T::from_word(u128::from(held), register.format()))
             }
@@ -212,51 +252,58 @@ macro_rules! accesses {
 
 accesses!(Mapped, Quick);
 
-/// The view of a process that does not wait: it stops where it would have to. For passages on which nobody else is there, of
-/// which each instruction counts.
-#[derive(Clone, Copy)]
-pub(super) struct Quick<'a>(pub(super) &'a [AtomicU64]);
+/// The view of a process that has nothing to wait for: two words, which the compiler keeps in registers.
+pub(super) struct Quick<'a>(&'a [AtomicU64]);
 
-/// It would have to wait, or something is wrong.
+/// An index is out of bounds.
 #[derive(Debug)]
-pub(super) struct Slow;
+pub(super) struct OutOfBounds;
 
 impl<'a> Quick<'a> {
     #[inline(always)]
-    fn word<T: Value>(self, register: Register<T>) -> Result<&'a AtomicU64, Slow> {
-        self.0.get(register.index()).ok_or(Slow)
-    }
-}
-
-impl Memory for Quick<'_> {
-    type Halt = Slow;
-
-    fn choose(&mut self, _: u32) -> Result<u32, Slow> {
-        Err(Slow)
-    }
-
-    fn toss(&mut self, _: u32) -> Result<u32, Slow> {
-        Err(Slow)
-    }
-
-    fn relax(&mut self, _: u32) -> Result<(), Slow> {
-        Err(Slow)
+    pub(super) fn new(words: &'a [AtomicU64]) -> Self {
+        Self(words)
     }
 
     #[inline(always)]
-    fn repeat<S, R, F>(&mut self, _: S, _: F) -> Result<R, Slow>
-    where
-        S: doorway_core::Local,
-        R: doorway_core::Local,
-        F: Fn(&mut Self, S) -> Result<std::ops::ControlFlow<R, S>, Slow>,
-    {
-        Err(Slow)
+    fn word<T: Value>(&self, register: Register<T>) -> Result<&'a AtomicU64, OutOfBounds> {
+        self.0.get(register.index()).ok_or(OutOfBounds)
     }
 }
 
-impl Mortal for Quick<'_> {
-    fn is_dead(&mut self, _: Owner, _: Register<u64>) -> Result<bool, Slow> {
-        Err(Slow)
+impl Quick<'_> {
+    #[inline(always)]
+    fn stored<T: Value>(&self, _: Register<T>) {}
+
+    #[inline(always)]
+    fn swapped<T: Value>(&self, _: Register<T>) {}
+}
+
+/// The guard is taken by compare-and-swap and given back by a write.
+impl Mapped<'_> {
+    fn stored<T: Value>(&mut self, register: Register<T>) {
+        self.guard &= !self.is_guard(register);
+    }
+
+    fn swapped<T: Value>(&mut self, register: Register<T>) {
+        self.guard |= self.is_guard(register);
+    }
+}
+
+/// The engine makes no choices, and does not wait here.
+impl Memory for Quick<'_> {
+    type Halt = OutOfBounds;
+
+    fn choose(&mut self, _: u32) -> Result<u32, OutOfBounds> {
+        Err(OutOfBounds)
+    }
+
+    fn toss(&mut self, _: u32) -> Result<u32, OutOfBounds> {
+        Err(OutOfBounds)
+    }
+
+    fn relax(&mut self, _: u32) -> Result<(), OutOfBounds> {
+        Err(OutOfBounds)
     }
 }
 
@@ -308,12 +355,6 @@ impl Mortal for Mapped<'_> {
     }
 
     fn wake(&mut self, state: Register<State>) {
-        fence(SeqCst);
-        let Some(word) = self.words.get(state.index()) else { return };
-        let asleep = self.words.get(state.index() / ROW * ROW + row::ASLEEP);
-        if asleep.is_some_and(|asleep| asleep.load(Relaxed) != 0) {
-            self.wake_heir();
-            self.heir = Some(word);
-        }
+        self.heir = to_wake(self.words, state, self.heir);
     }
 }

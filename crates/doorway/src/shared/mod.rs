@@ -126,7 +126,7 @@ macro_rules! knows_no_sessions {
             ///
             /// # Errors
             /// When the table is full, or the file is lost or damaged.
-            #[inline]
+            #[inline(always)]
             pub fn enter(&self) -> Result<Place<'_>, Error> {
                 Ok(Place::new(&self.0, self.0.stand()?))
             }
@@ -135,7 +135,7 @@ macro_rules! knows_no_sessions {
             ///
             /// # Errors
             /// When the table is full, or the file is lost or damaged.
-            #[inline]
+            #[inline(always)]
             pub fn acquire(&self) -> Result<Permit<'_>, Error> {
                 let standing = self.0.stand()?;
                 if standing.holds() { Ok(Permit::new(&self.0, standing)) } else { Place::new(&self.0, standing).wait() }

@@ -155,7 +155,7 @@ impl<'a> Permit<'a> {
 }
 
 impl Drop for Permit<'_> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
         // Of a file that is lost nobody cares.
         let _ = self.lock.leave(&self.standing);

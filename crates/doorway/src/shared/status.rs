@@ -95,9 +95,9 @@ impl Lock {
             name: self.name(),
             path: self.path().into(),
             kind: self.kind(),
-            slots: tally.slots.into(),
+            slots: tally.slots().into(),
             capacity: self.capacity(),
-            drained: tally.closed,
+            drained: tally.closed(),
             holders,
             waiting,
         }
