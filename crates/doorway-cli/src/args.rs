@@ -215,6 +215,9 @@ pub(crate) struct Instance {
     /// Let processes give up their waits at any time, where the algorithm knows how
     #[arg(long)]
     pub(crate) abandon: bool,
+    /// Kill up to so many processes, at any step of any passage, where others can notice; each comes back as another
+    #[arg(long, value_name = "F")]
+    pub(crate) kills: Option<u32>,
 }
 
 #[derive(Debug, Args)]
@@ -240,10 +243,10 @@ pub(crate) struct Check {
     #[arg(long, value_name = "NAME")]
     pub(crate) property: Vec<String>,
     /// Decide instead whether the algorithm is equivalent to this one
-    #[arg(long, value_name = "ALG", conflicts_with_all = ["property", "trace", "crashes", "abandon", "retries", "endless"])]
+    #[arg(long, value_name = "ALG", conflicts_with_all = ["property", "trace", "crashes", "abandon", "kills", "retries", "endless"])]
     pub(crate) equivalent_to: Option<String>,
     /// Follow this schedule instead of all: does it violate the --property?
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["equivalent_to", "passages", "abandon", "retries", "endless"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["equivalent_to", "passages", "abandon", "kills", "retries", "endless"])]
     pub(crate) script: Option<PathBuf>,
     /// Stop after this many states
     #[arg(long, value_name = "M", default_value_t = 50_000_000)]

@@ -208,6 +208,8 @@ pub struct Setting {
     pub endless: Option<usize>,
     /// How many attempts of a passage are followed; `None` for as many as the algorithm says.
     pub retries: Option<u32>,
+    /// How many processes may be killed, at any step of any passage.
+    pub kills: Option<u32>,
 }
 
 impl Setting {
@@ -223,7 +225,7 @@ impl Setting {
 
     /// This size, atomic registers, any number of passages.
     pub const fn sized(size: Size) -> Self {
-        Self { size, registers: RegisterKind::Atomic, passages: None, endless: None, retries: None }
+        Self { size, registers: RegisterKind::Atomic, passages: None, endless: None, retries: None, kills: None }
     }
 
     /// The same with this many passages.
@@ -244,6 +246,13 @@ impl Setting {
     #[must_use]
     pub const fn retries(mut self, retries: u32) -> Self {
         self.retries = Some(retries);
+        self
+    }
+
+    /// The same with at most so many processes killed, or [`ANY_NUMBER`].
+    #[must_use]
+    pub const fn kills(mut self, most: u32) -> Self {
+        self.kills = Some(most);
         self
     }
 

@@ -114,6 +114,13 @@ pub trait Exclusion<M: Memory>: Algorithm {
         let _ = (m, p, pass);
         None
     }
+
+    /// What there is to see when `p` has been killed, wherever it was: one access. The lab makes it in the name of `p`, which
+    /// then is another process in the same place, with this `Keep`. `None` where nobody would notice.
+    fn killed(&self, m: &mut M, p: usize) -> Option<Result<Self::Keep, M::Halt>> {
+        let _ = (m, p);
+        None
+    }
 }
 
 /// What a process asks for on arrival.

@@ -10,8 +10,8 @@
 //! An algorithm is an [`Exclusion`]: a doorway, a waiting section, an exit section. What is said of it is in its
 //! [`Claims`]. [`for_each_algorithm!`] lists them all.
 //!
-//! What this crate does not do: it does not park threads, hand out guards or recover from the death of a participant. It
-//! is what such things are built of.
+//! What this crate does not do: it does not park threads, hand out guards or find out who is dead. It is what such things
+//! are built of.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -29,6 +29,7 @@ pub mod layout;
 mod memory;
 pub mod mutex;
 pub mod native;
+pub mod recoverable;
 mod registry;
 mod session;
 mod set;
@@ -41,7 +42,7 @@ pub use claims::{
 };
 pub use exclusion::{Algorithm, Exclusion, Request, Size, Unfit, others};
 pub use layout::{Array, Grid, Home, Homes, Layout, Register};
-pub use memory::{CompareAndSwap, FetchAndAdd, Memory, Registers, Swap, Transactions};
+pub use memory::{CompareAndSwap, FetchAndAdd, Memory, Mortal, Registers, Swap, Transactions};
 pub use session::Session;
 pub use set::Set;
 pub use ticket::{Extended, Ticket};

@@ -23,7 +23,10 @@
 
 use core::ops::ControlFlow;
 
-use crate::{Local, Register, Value};
+use crate::{
+    Local, Register, Value,
+    recoverable::{Owner, State},
+};
 
 /// What every memory offers: loops, choices, and names for lines and mutants.
 pub trait Memory: Sized {
@@ -287,4 +290,44 @@ pub trait Transactions: Memory {
     fn transact<T: Value, R: Local, F>(&mut self, variable: Register<T>, change: F) -> Result<R, Self::Halt>
     where
         F: Fn(T) -> (T, R);
+}
+
+/// Memory of processes that may be killed, each at any time, and can be found dead by others.
+///
+/// Who is dead is for the memory to know: natively the operating system says so. Where processes are not killed but by the
+/// lab, a register says it, which counts how often a process has died.
+pub trait Mortal: Registers {
+    /// Whether somebody is dead. Whoever is, stays so. `deaths` counts the deaths of its process.
+    ///
+    /// # Errors
+    /// In the lab, where a process may stop here.
+    #[inline]
+    fn is_dead(&mut self, owner: Owner, deaths: Register<u64>) -> Result<bool, Self::Halt> {
+        self.test(deaths, |deaths| deaths != owner.life())
+    }
+
+    /// The same, of somebody who is most likely alive: it may take some rounds of waiting until this says so.
+    ///
+    /// # Errors
+    /// In the lab, where a process may stop here.
+    #[inline]
+    fn seems_dead(&mut self, owner: Owner, deaths: Register<u64>) -> Result<bool, Self::Halt> {
+        self.is_dead(owner, deaths)
+    }
+
+    /// Rests until the state is no longer `seen`, or for a while. Says whether it is time to look for the dead.
+    ///
+    /// # Errors
+    /// When the wait is given up, in memories that can.
+    #[inline]
+    fn sleep(&mut self, state: Register<State>, seen: State) -> Result<bool, Self::Halt> {
+        let _ = (state, seen);
+        Ok(true)
+    }
+
+    /// Ends the rest of whoever waits for that state to change, which it has. Nothing depends on it but how soon.
+    #[inline]
+    fn wake(&mut self, state: Register<State>) {
+        let _ = state;
+    }
 }

@@ -28,8 +28,8 @@ pub use portable_atomic::AtomicU128;
 pub use word::{Fenced, ReadModifyWrite, Word};
 
 use crate::{
-    CompareAndSwap, FetchAndAdd, Layout, Local, Memory, Register, Registers, Size, Swap, Transactions, Unfit, Value,
-    layout::is_wide,
+    CompareAndSwap, FetchAndAdd, Layout, Local, Memory, Mortal, Register, Registers, Size, Swap, Transactions, Unfit,
+    Value, layout::is_wide,
 };
 
 /// How to pass the time while waiting, and whether to go on.
@@ -194,6 +194,9 @@ impl<R: Relax, W: ReadModifyWrite> CompareAndSwap for Native<'_, R, W> {
         Ok(T::from_word(self.exchange(register, old.word(), new.word()), register.format()))
     }
 }
+
+/// A thread does not die but with all others, so nobody is ever found dead.
+impl<R: Relax, W: Word> Mortal for Native<'_, R, W> {}
 
 impl<R: Relax, W: ReadModifyWrite> Swap for Native<'_, R, W> {
     #[inline(always)]

@@ -29,7 +29,7 @@ pub mod trace;
 
 pub use check::{
     Comparison, Difference, Incomparable, Joint, Limits, Maxima, Most, Options, Progress, Report, Verdict, attempts,
-    check, equivalent, most,
+    check, equivalent, kills, most,
 };
 pub use entrant::Entrant;
 pub use fault::Fault;

@@ -242,7 +242,7 @@ impl<'s> Machine<'s> {
         let to = match from {
             Region::Remainder => Region::Doorway,
             Region::Critical => Region::Exit,
-            _ if choice == Choice::Abandon => Region::Exit,
+            _ if choice.gives_up() => Region::Exit,
             region => region,
         };
         self.writing[p] = Some((step, to));
@@ -262,7 +262,7 @@ impl<'s> Machine<'s> {
             from,
             to,
             session: self.asked(p, &step),
-            abandons: choice == Choice::Abandon,
+            abandons: choice.gives_up(),
             idle: false,
             // From here on a read may return anything.
             changed: true,
@@ -315,7 +315,7 @@ impl<'s> Machine<'s> {
             from,
             to: self.processes[p].now.region,
             session,
-            abandons: step.choice == Choice::Abandon,
+            abandons: step.choice.gives_up(),
             idle,
             changed,
         })
@@ -359,6 +359,7 @@ impl<'s> Machine<'s> {
     fn chosen(&self, step: &Move, text: String) -> String {
         match step.choice {
             Choice::Abandon => format!("gives up: {text}"),
+            Choice::Kill => format!("is killed: {text}"),
             Choice::Request(request) if self.subject.session(request) != Session::NONE => {
                 format!("asks for {:?}: {text}", self.subject.session(request))
             }

@@ -22,6 +22,7 @@ pub(crate) enum Section {
     Waiting,
     Exit,
     Abandon,
+    Killed,
 }
 
 /// Where a process is, for properties.
@@ -84,7 +85,7 @@ impl LocalState {
             Section::Doorway => Region::Doorway,
             Section::Waiting => Region::Waiting,
             Section::Exit if self.fresh => Region::Critical,
-            Section::Exit | Section::Abandon => Region::Exit,
+            Section::Exit | Section::Abandon | Section::Killed => Region::Exit,
         }
     }
 
@@ -114,8 +115,17 @@ pub enum Choice {
     Request(u32),
     /// It gives up its wait.
     Abandon,
+    /// It is killed.
+    Kill,
     /// A choice of its own falls on this.
     Outcome(u32),
+}
+
+impl Choice {
+    /// Whether the process then has no place in line any more.
+    pub fn gives_up(self) -> bool {
+        matches!(self, Self::Abandon | Self::Kill)
+    }
 }
 
 /// One thing that a process may do next.
@@ -194,6 +204,12 @@ pub trait Subject: Send + Sync {
     fn size(&self) -> Size;
     /// The mutant that it is, if it is one.
     fn mutant(&self) -> Option<&'static str>;
+    /// From now on processes may be killed, so many times or [any number](doorway_core::ANY_NUMBER) of times, at any step of any
+    /// passage, and come back as others in the same place; if so many times, to make the passage again. Says whether that can
+    /// be noticed; nothing has changed if not.
+    fn let_kill(&mut self, most: u32) -> bool;
+    /// How many kills there may be, if any.
+    fn kills(&self) -> Option<u32>;
     /// Its registers.
     fn layout(&self) -> &Layout;
     /// The session that a [request](Choice::Request) asks for.

@@ -3,7 +3,7 @@
 mod confirm;
 mod script;
 
-use doorway_core::{Property, RegisterKind, Session, Size, layout::Erased};
+use doorway_core::{ANY_NUMBER, Property, RegisterKind, Session, Size, layout::Erased};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -202,9 +202,13 @@ impl Trace {
             return Err(TraceError::Foreign(format!("it claims {} processes", self.n)));
         }
         let size = Size { n: self.n, k: self.k, sessions: self.sessions };
-        // Whoever abandons its place in the trace must be able to.
-        let abandons = self.steps.iter().any(|step| step.choice.as_deref() == Some("abandon"));
-        Ok(entrant.build(size, mutant, abandons)?)
+        // Whoever abandons its place or is killed in the trace must be able to.
+        let chooses = |what| self.steps.iter().any(|step| step.choice.as_deref() == Some(what));
+        let mut subject = entrant.build(size, mutant, chooses("abandon"))?;
+        if chooses("kill") {
+            subject.let_kill(ANY_NUMBER);
+        }
+        Ok(subject)
     }
 
     /// Runs the trace again, without forgetting anything, compares every step, and checks that what the trace says is
@@ -317,6 +321,7 @@ impl TraceStep {
             Choice::Request(0) => None,
             Choice::Request(r) => Some(format!("request {r}")),
             Choice::Abandon => Some("abandon".into()),
+            Choice::Kill => Some("kill".into()),
             Choice::Outcome(o) => Some(format!("outcome {o}")),
         };
         Self {
@@ -334,6 +339,7 @@ impl TraceStep {
         let choice = match self.choice.as_deref() {
             None => Choice::Go,
             Some("abandon") => Choice::Abandon,
+            Some("kill") => Choice::Kill,
             Some(text) => match text.split_once(' ')? {
                 ("session", number) => Choice::Request(number.parse::<u32>().ok()?.checked_sub(1)?),
                 ("request", number) => Choice::Request(number.parse().ok()?),

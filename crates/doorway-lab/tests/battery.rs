@@ -25,7 +25,20 @@ fn within(setting: Setting, properties: &[Property]) -> Options {
 }
 
 fn run(entrant: &Entrant, size: Size, mutant: Option<&'static str>, options: &Options) -> Report {
-    let subject = entrant.build(size, mutant, false).unwrap_or_else(|unfit| panic!("{}: {unfit}", entrant.name));
+    run_killing(entrant, size, mutant, None, options)
+}
+
+fn run_killing(
+    entrant: &Entrant,
+    size: Size,
+    mutant: Option<&'static str>,
+    kills: Option<u32>,
+    options: &Options,
+) -> Report {
+    let mut subject = entrant.build(size, mutant, false).unwrap_or_else(|unfit| panic!("{}: {unfit}", entrant.name));
+    if let Some(most) = kills {
+        assert!(subject.let_kill(most), "{}: deaths can be noticed", entrant.name);
+    }
     check(&*subject, options, &Progress::default()).unwrap_or_else(|fault| panic!("{}: {fault}", entrant.name))
 }
 
@@ -48,9 +61,9 @@ fn settings(entrant: &Entrant) -> Vec<Setting> {
         return all;
     }
     if entrant.claims.problem == Problem::Group {
-        // Without end, the strong ones have 24 million states and more among three.
-        let strong = entrant.name.starts_with("strong");
-        let three = if strong { Setting::group(3, 2).passages(1) } else { Setting::group(3, 2) };
+        // Without end, these have 24 million states and more among three.
+        let many = entrant.name.starts_with("strong") || entrant.name == "recoverable-group";
+        let three = if many { Setting::group(3, 2).passages(1) } else { Setting::group(3, 2) };
         return vec![Setting::group(1, 1), two(entrant), three];
     }
     if entrant.attempts.is_some() {
@@ -185,7 +198,8 @@ fn every_mutant_is_caught_or_harmless() {
                 }
                 Fate::Breaks { property, setting } => {
                     let registers = setting.registers;
-                    let report = run(entrant, setting.size, Some(mutant.name), &within(setting, &[property]));
+                    let options = within(setting, &[property]);
+                    let report = run_killing(entrant, setting.size, Some(mutant.name), setting.kills, &options);
                     let verdict = &report.verdicts[0];
                     assert_eq!(verdict.holds, Some(false), "{what} is not caught: {property} {}", verdict.scope);
                     let trace = verdict.trace.as_ref().expect("a violation has a trace");

@@ -5,6 +5,7 @@
 //! - [`GroupLock`]: a value that any number share as long as all ask for the same session; [`KeyedGroupLock`]: the same with
 //!   sessions that have names.
 //! - [`barging`]: both where newcomers may overtake, by name and never by default.
+//! - [`shared`]: the same by name, for unrelated processes on one machine, and a group lock. On Linux.
 //! - [`papers`] runs any of the published algorithms of [`doorway_core`] as a lock for a fixed set of participants.
 
 #![deny(unsafe_code)]
@@ -20,6 +21,8 @@ pub mod place;
 mod queue;
 mod raw;
 pub mod semaphore;
+#[cfg(target_os = "linux")]
+pub mod shared;
 mod sync;
 
 pub use group::GroupLock;

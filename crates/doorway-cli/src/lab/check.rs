@@ -3,7 +3,7 @@
 use std::{fs, path::Path, process::ExitCode, thread};
 
 use doorway_core::{ANY_NUMBER, Primitive, Problem, Property, RegisterKind};
-use doorway_lab::{Entrant, Options, Progress, Report, Subject, Verdict, attempts, check, trace::Trace};
+use doorway_lab::{Entrant, Options, Progress, Report, Subject, Verdict, attempts, check, kills, trace::Trace};
 use serde_json::json;
 
 use super::{steps::steps, watch::watched};
@@ -72,6 +72,8 @@ fn options(args: &Check, entrant: &Entrant, subject: &dyn Subject) -> Result<Opt
     let passages = match passages(args)? {
         // All the colours and labels that registers may hold: finite, but more states than anybody waits for.
         None if args.passages.is_none() && entrant.variant == Some("bounded") => Some(2),
+        // Without a bound there is none on how often a process is killed and comes back.
+        None if args.instance.kills.is_some() => Some(2),
         // So are the numbers of attempts, but only with passages bounded.
         None if args.passages.is_none() && entrant.attempts.is_some() => Some(2),
         passages => passages,
@@ -194,6 +196,7 @@ fn as_json(subject: &dyn Subject, options: &Options, report: &Report) -> String 
         "passages": options.passages,
         "registers": options.registers.name(),
         "crashes": options.crashes,
+        "kills": subject.kills(),
         "complete": report.complete,
         "states": report.states,
         "transitions": report.transitions,
@@ -242,9 +245,10 @@ fn as_text(entrant: &Entrant, subject: &dyn Subject, options: &Options, report: 
         format!(" ({rate:.1} million states/s, {} bytes each)", report.bytes_per_state)
     };
     let instance = format!(
-        "{size}, {passages}{}, {} registers{}",
+        "{size}, {passages}{}, {} registers{}{}",
         attempts(subject, report.retries),
         options.registers,
+        kills(subject),
         if report.relabelled { ", tickets relabelled" } else { "" },
     );
     let timestamps = subject.variant().map_or(String::new(), |kind| format!(", {kind} timestamps"));

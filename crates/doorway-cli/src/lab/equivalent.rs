@@ -27,7 +27,8 @@ pub(crate) fn run(args: &Check, other: &str) -> Result<ExitCode, Failure> {
     // The same timestamps on both sides, if both have any.
     let timestamps =
         args.instance.timestamps.clone().filter(|_| super::named(other).is_ok_and(|e| e.variant.is_some()));
-    let against = Instance { algorithm: other.into(), n, k, sessions, timestamps, mutant: None, abandon: false };
+    let against =
+        Instance { algorithm: other.into(), n, k, sessions, timestamps, mutant: None, abandon: false, kills: None };
     let (_, second) = super::instance(&against)?;
     processes(&*first)?;
     if args.registers != RegisterKind::Atomic.name() {

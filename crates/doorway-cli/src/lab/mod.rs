@@ -79,7 +79,15 @@ fn instance(args: &Instance) -> Result<(&'static Entrant, Box<dyn Subject>), Fai
     if size.sessions > MAX_SESSIONS {
         return Err(Failure::Usage(format!("--sessions {}: the lab runs at most {MAX_SESSIONS}", size.sessions)));
     }
-    let subject = entrant.build(size, mutant, args.abandon).map_err(|unfit| Failure::Usage(unfit.to_string()))?;
+    let mut subject = entrant.build(size, mutant, args.abandon).map_err(|unfit| Failure::Usage(unfit.to_string()))?;
+    if let Some(most) = args.kills
+        && !subject.let_kill(most)
+    {
+        return Err(Failure::Usage(format!(
+            "--kills {most}: nobody would notice in {}; try recoverable, or --crashes {most}",
+            entrant.name
+        )));
+    }
     Ok((entrant, subject))
 }
 

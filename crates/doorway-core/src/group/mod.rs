@@ -28,7 +28,7 @@ use core::ops::ControlFlow::{Break, Continue};
 use crate::{Algorithm, Register, Registers, Size, Unfit, Value};
 
 /// There is a process, something to ask for, and no limit on how many may be inside.
-fn fits<A: Algorithm>(size: Size) -> Result<(), Unfit> {
+pub(crate) fn fits<A: Algorithm>(size: Size) -> Result<(), Unfit> {
     let name = A::NAME;
     if size.n == 0 {
         return Err(Unfit(format!("{name} needs at least one process: try -n 2")));

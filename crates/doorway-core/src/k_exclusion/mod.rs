@@ -38,7 +38,7 @@ use alloc::format;
 use crate::{Algorithm, Size, Unfit};
 
 /// There are enough processes and a slot, and no slot too many.
-fn fits<A: Algorithm>(size: Size) -> Result<(), Unfit> {
+pub(crate) fn fits<A: Algorithm>(size: Size) -> Result<(), Unfit> {
     let name = A::NAME;
     if size.n < A::CLAIMS.min_n {
         let processes = if A::CLAIMS.min_n == 1 { "one process" } else { "two processes" };

@@ -127,6 +127,7 @@ pub fn most(subject: &dyn Subject, limits: &Limits, progress: &Progress) -> Resu
         bounded: limits.passages.is_some(),
         endless: None,
         retries: None,
+        kills: None,
         kind: RegisterKind::Atomic,
         relabel,
         gap: (subject.claims().gap)(size),

@@ -152,6 +152,7 @@ pub fn check(subject: &dyn Subject, options: &Options, progress: &Progress) -> R
         bounded: options.passages.is_some(),
         endless: options.endless,
         retries: retries.filter(|&most| most != ANY_NUMBER),
+        kills: subject.kills().filter(|&most| most != ANY_NUMBER),
         kind: options.registers,
         relabel,
         gap: (subject.claims().gap)(size),
@@ -196,6 +197,16 @@ pub fn attempts(subject: &dyn Subject, most: Option<u32>) -> String {
         None => ", any number of attempts".into(),
         Some(1) => ", at most 1 attempt per passage".into(),
         Some(most) => format!(", at most {most} attempts per passage"),
+    }
+}
+
+/// As in a list: how many processes are killed, if any are.
+pub fn kills(subject: &dyn Subject) -> String {
+    match subject.kills() {
+        None => String::new(),
+        Some(ANY_NUMBER) => ", any passage killed at any step".into(),
+        Some(1) => ", at most 1 kill, at any step, and the passage made again".into(),
+        Some(most) => format!(", at most {most} kills, at any step, and the passages made again"),
     }
 }
 
@@ -304,6 +315,7 @@ impl Conclude<'_, '_> {
         words.push_str(&format!(", {}", self.options.passages_in_words()));
         words.push_str(&attempts(self.subject, self.search.rules.retries));
         words.push_str(&format!(", {} registers", self.options.registers));
+        words.push_str(&kills(self.subject));
         if self.search.rules.relabel {
             words.push_str(", tickets relabelled");
         }

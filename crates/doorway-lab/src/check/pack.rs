@@ -42,6 +42,8 @@ pub(crate) struct Widths {
     pub(crate) passages: u32,
     /// Bits for the further attempts that a process has begun in its passage; 0 if they are not counted.
     pub(crate) retries: u32,
+    /// Bits for the processes that have been killed; 0 if they are not counted.
+    pub(crate) kills: u32,
     /// Bits for what else is remembered of a process; 0 if nothing is.
     pub(crate) ghost: u32,
     /// Whether, for every register, it is remembered if one process has a valid copy.
@@ -80,6 +82,7 @@ pub(crate) struct Plan {
     pub(crate) locals: Vec<Field>,
     pub(crate) passages: Vec<Field>,
     pub(crate) retries: Vec<Field>,
+    pub(crate) kills: Field,
     pub(crate) ghosts: Vec<Field>,
     pub(crate) copies: Vec<Field>,
     pub(crate) words: usize,
@@ -96,6 +99,7 @@ impl Plan {
         let locals = widths.locals.iter().map(|&bits| place(bits)).collect();
         let passages = (0..n).map(|_| place(widths.passages)).collect();
         let retries = (0..n).map(|_| place(widths.retries)).collect();
+        let kills = place(widths.kills);
         let ghosts = (0..n).map(|_| place(widths.ghost)).collect();
         let copies = registers.iter().map(|_| room.place(u32::from(widths.copies))).collect();
         let words = room.used.len();
@@ -103,7 +107,7 @@ impl Plan {
         for field in &registers {
             shared[field.word as usize] |= field.mask << field.shift;
         }
-        Self { registers, locals, passages, retries, ghosts, copies, words, shared }
+        Self { registers, locals, passages, retries, kills, ghosts, copies, words, shared }
     }
 
     pub(crate) fn empty<const W: usize>() -> Key<W> {
@@ -113,7 +117,7 @@ impl Plan {
     }
 
     fn fields(&self) -> impl Iterator<Item = Field> + '_ {
-        let counts = self.passages.iter().chain(&self.retries);
+        let counts = self.passages.iter().chain(&self.retries).chain([&self.kills]);
         self.registers.iter().chain(&self.locals).chain(counts).chain(&self.ghosts).chain(&self.copies).copied()
     }
 
@@ -184,6 +188,7 @@ mod tests {
             locals: vec![locals, locals + 1, 9],
             passages: 1,
             retries: 1,
+            kills: 1,
             ghost: 3,
             copies: false,
         }
@@ -213,9 +218,16 @@ mod tests {
             (1, &[7, 8][..]),
             "there was no room for one more each"
         );
-        let roomy =
-            Widths { registers: vec![1, 3], locals: vec![4, 4], passages: 0, retries: 0, ghost: 0, copies: false }
-                .roomy();
+        let roomy = Widths {
+            registers: vec![1, 3],
+            locals: vec![4, 4],
+            passages: 0,
+            retries: 0,
+            kills: 0,
+            ghost: 0,
+            copies: false,
+        }
+        .roomy();
         assert_eq!(Plan::new(&roomy).words, 1);
         assert!(roomy.locals.iter().all(|&bits| bits > 15), "{roomy:?}");
         assert_eq!(roomy.registers[0], 1, "a bit is a bit");
@@ -223,7 +235,8 @@ mod tests {
 
     #[test]
     fn numbers_of_zero_bits_take_no_room() {
-        let widths = Widths { registers: vec![63], locals: vec![0], passages: 0, retries: 0, ghost: 0, copies: false };
+        let widths =
+            Widths { registers: vec![63], locals: vec![0], passages: 0, retries: 0, kills: 0, ghost: 0, copies: false };
         let plan = Plan::new(&widths);
         assert_eq!(plan.words, 1);
         let mut key: Key<1> = Plan::empty();
@@ -236,8 +249,15 @@ mod tests {
     /// and order. A table is at least a third full, so a state takes three slots and an entry in its level at most.
     #[test]
     fn a_state_of_k_bakery_size_takes_less_than_100_bytes() {
-        let widths =
-            Widths { registers: vec![5; 21], locals: vec![14; 3], passages: 2, retries: 0, ghost: 3, copies: false };
+        let widths = Widths {
+            registers: vec![5; 21],
+            locals: vec![14; 3],
+            passages: 2,
+            retries: 0,
+            kills: 0,
+            ghost: 3,
+            copies: false,
+        };
         assert!(Plan::new(&widths).words * size_of::<u64>() * (3 + 1) <= 100, "{}", Plan::new(&widths).words);
     }
 

@@ -90,6 +90,7 @@ impl Search<'_, '_> {
             locals: (0..space.subject.size().n).map(|p| bits_for(space.count(p).max(8))).collect(),
             passages: if self.rules.bounded { bits_for(self.passages as usize + 1) } else { 0 },
             retries: self.rules.retries.map_or(0, |most| bits_for(most as usize + 1)),
+            kills: self.rules.kills.map_or(0, |most| bits_for(most as usize + 1)),
             ghost: self.rules.ghost.bits(space.subject.size().n),
             copies: matches!(self.rules.charge, Some(Charge::Caches(_))),
         }

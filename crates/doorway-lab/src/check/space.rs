@@ -205,7 +205,7 @@ impl<'s> Space<'s> {
         let region = match (base.region, begun.choice) {
             // The write has begun, so the process is no longer where it was before its first access.
             (Region::Remainder, _) => Region::Doorway,
-            (Region::Critical, _) | (_, Choice::Abandon) => Region::Exit,
+            (Region::Critical, _) | (_, Choice::Abandon | Choice::Kill) => Region::Exit,
             (region, _) => region,
         };
         let session = match begun.choice {

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     fault::Fault,
     replay::Kind,
-    subject::{Choice, LocalState, Move, Stepped},
+    subject::{LocalState, Move, Stepped},
 };
 
 impl Machine<'_> {
@@ -52,7 +52,7 @@ impl Machine<'_> {
             let Move { choice, access } = process.moves()[index];
             slot = self.memory.slot(access.register).map_or(NONE, |slot| slot as u32);
             (kind, line, waits) = (access.kind, access.line, access.waits);
-            last.abandons = choice == Choice::Abandon;
+            last.abandons = choice.gives_up();
         }
         (last.line, last.kind) = (line, kind);
         let found = State::finds(kind, slot, &self.memory);

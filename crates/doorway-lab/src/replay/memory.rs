@@ -2,7 +2,9 @@
 
 use std::{ops::ControlFlow, panic::Location};
 
-use doorway_core::{CompareAndSwap, FetchAndAdd, Local, Memory, Register, Registers, Swap, Transactions, Value};
+use doorway_core::{
+    CompareAndSwap, FetchAndAdd, Local, Memory, Mortal, Register, Registers, Swap, Transactions, Value,
+};
 
 use super::{Kind, Odds, Replay, Stop};
 
@@ -163,6 +165,9 @@ impl CompareAndSwap for Replay<'_> {
         self.access(Kind::Update, register, |held| ((held == old && new != held).then_some(new), held))
     }
 }
+
+/// Who is dead is what a register says: the lab kills.
+impl Mortal for Replay<'_> {}
 
 impl Swap for Replay<'_> {
     fn swap<T: Value>(&mut self, register: Register<T>, new: T) -> Result<T, Stop> {

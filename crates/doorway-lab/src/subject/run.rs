@@ -18,6 +18,7 @@ struct Run<A> {
     size: Size,
     mutant: Option<&'static str>,
     abandons: bool,
+    kills: Option<u32>,
 }
 
 impl<A, Q, P, K> Run<A>
@@ -58,7 +59,7 @@ where
                 Section::Doorway => Section::Waiting,
                 Section::Waiting => Section::Exit,
                 Section::Exit if fresh => return Err(Fault::IdleSection("exit section")),
-                Section::Exit | Section::Abandon => Section::Remainder,
+                Section::Exit | Section::Abandon | Section::Killed => Section::Remainder,
             };
             fresh = true;
             if section == Section::Remainder {
@@ -91,6 +92,7 @@ where
                 let pass = held.get::<P>().ok_or(Fault::Impure)?;
                 self.algorithm.abandon(m, p, pass).ok_or(Fault::Impure)?.map(Item::new)
             }
+            Section::Killed => self.algorithm.killed(m, p).ok_or(Fault::Impure)?.map(Item::new),
         };
         Ok(done.ok())
     }
@@ -132,6 +134,11 @@ where
                 let (session, held) = (local.session, local.held.clone());
                 LocalState { section: Section::Abandon, fresh: true, session, held, log: Vec::new() }
             }
+            // All that it knew is gone.
+            Choice::Kill => {
+                let (session, held) = (local.session, Item::new(()));
+                LocalState { section: Section::Killed, fresh: true, session, held, log: Vec::new() }
+            }
         }))
     }
 }
@@ -161,6 +168,14 @@ where
     fn mutant(&self) -> Option<&'static str> {
         self.mutant
     }
+    fn let_kill(&mut self, most: u32) -> bool {
+        let mut m = Replay::new(&[], None, true, self.mutant);
+        self.kills = self.algorithm.killed(&mut m, 0).map(|_| most);
+        self.kills.is_some()
+    }
+    fn kills(&self) -> Option<u32> {
+        self.kills
+    }
     fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -188,11 +203,14 @@ where
         let abandons = self.abandons && access.waits && local.section == Section::Waiting;
         let mut moves: Vec<Move> = match access.kind {
             Kind::Choose(odds) => (0..odds.outcomes()).map(|o| Move { choice: Choice::Outcome(o), access }).collect(),
-            _ if abandons => vec![go],
+            _ if abandons || self.kills.is_some() => vec![go],
             _ => return Ok(Moves::One([go])),
         };
         if abandons && self.knows_how_to_abandon(p, local) {
             moves.push(self.first(p, local, Choice::Abandon, cut, "abandon section")?);
+        }
+        if self.kills.is_some() {
+            moves.push(self.first(p, local, Choice::Kill, cut, "death")?);
         }
         Ok(Moves::from(moves))
     }
@@ -232,5 +250,5 @@ where
     K: Local,
 {
     let (algorithm, layout) = Layout::build(size.n, mutant, |layout| A::new(layout, size))?;
-    Ok(Box::new(Run { algorithm, layout, size, mutant, abandons }))
+    Ok(Box::new(Run { algorithm, layout, size, mutant, abandons, kills: None }))
 }

@@ -13,6 +13,7 @@ pub(super) struct HotMove {
     pub(super) register: u16,
     pub(super) effect: Effect,
     pub(super) abandons: bool,
+    pub(super) kills: bool,
     pub(super) line: u32,
     /// The register lives with another process, or with nobody.
     pub(super) remote: bool,
@@ -89,7 +90,8 @@ impl<const W: usize> Expander<'_, '_, W> {
                 hot.moves.push(HotMove {
                     register,
                     effect: step.effect,
-                    abandons: step.choice == Choice::Abandon,
+                    abandons: step.choice.gives_up(),
+                    kills: step.choice == Choice::Kill,
                     line: step.line,
                     remote: step.register.is_some_and(|r| space.home(r) != Home::Process(p)),
                     field: step.register.map_or(Field::default(), |r| self.plan.registers[r as usize]),

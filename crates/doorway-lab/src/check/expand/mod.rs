@@ -35,6 +35,8 @@ pub(crate) struct Rules {
     pub(crate) endless: Option<usize>,
     /// How many attempts of a passage are followed, if they are counted: who begins one more takes no further step.
     pub(crate) retries: Option<u32>,
+    /// How many kills there may be, if they are counted.
+    pub(crate) kills: Option<u32>,
     pub(crate) kind: RegisterKind,
     pub(crate) relabel: bool,
     /// Gaps between tickets from here on are not told apart.
@@ -228,9 +230,20 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
                     self.read_overlapping(key, p, local, index, &mut sink)?;
                     continue;
                 }
+                let mut next = *key;
+                if let (true, Some(most)) = (step.kills, self.rules.kills) {
+                    let killed = self.plan.kills.get(key);
+                    if killed == most {
+                        continue;
+                    }
+                    self.plan.kills.set(&mut next, killed + 1);
+                    // Who takes its place makes the passage in its stead.
+                    if self.rules.counts(p) {
+                        self.plan.passages[p].set(&mut next, self.plan.passages[p].get(key) + 1);
+                    }
+                }
                 let value = step.field.get(key);
                 let cell = self.cell(p, local, index, value)?;
-                let mut next = *key;
                 self.plan.locals[p].set(&mut next, cell.next());
                 step.field.set(&mut next, cell.value());
                 let mut events = cell.events();

@@ -1,0 +1,154 @@
+//! Slots that a killed process does not take with it: the engine of the crate `doorway`'s locks across processes. See [`Table`]
+//! for how it works, and `docs/algorithms/recoverable.md` for why it is right.
+//!
+//! Promises k-exclusion, or exclusion of sessions, order (k-FCFS, FCFS) and freedom from deadlock, whoever is killed and
+//! wherever: it loses nothing but itself. Who is killed while it puts things in order after another loses nothing else either.
+//! Not starvation freedom: the guard goes to whoever is quick, and one who always comes too late for it never gets a ticket.
+//! Tolerates no crash that cannot be noticed: who stops with the guard and is not dead stops everybody.
+
+mod mutants;
+mod table;
+mod values;
+
+use core::marker::PhantomData;
+
+pub use self::{
+    table::Table,
+    values::{Life, Owner, Place, State, Tally},
+};
+use crate::{
+    Algorithm, Claims, CompareAndSwap, Exclusion, FetchAndAdd, Layout, Local, Mortal, Primitive, Problem, Property,
+    RegisterKind, Relabel, Request, Rmr, Session, Setting, Size, Unfit,
+};
+
+/// The engine with k slots, which all ask for alike.
+pub type Recoverable = Engine<()>;
+
+/// The engine with sessions, and a slot for everybody.
+pub type RecoverableGroup = Engine<Session>;
+
+/// The engine on registers. Process `p` has row `p`.
+#[derive(Debug)]
+pub struct Engine<Q> {
+    table: Table,
+    request: PhantomData<fn() -> Q>,
+}
+
+/// A place in line, and who has it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Pass {
+    place: Place,
+    life: u64,
+}
+
+impl Local for Pass {
+    fn relabel(&self, f: Relabel<'_>) -> Self {
+        Self { place: self.place.relabel(f), life: self.life }
+    }
+}
+
+impl<Q> Engine<Q> {
+    fn build(layout: &mut Layout, size: Size) -> Self {
+        Self { table: Table::new(layout, size.n, size.k), request: PhantomData }
+    }
+}
+
+const SLOTS: Claims = Claims {
+    problem: Problem::KExclusion,
+    paper: "Doorway's own",
+    figure: "docs/algorithms/recoverable.md",
+    primitives: &[Primitive::ReadWrite, Primitive::CompareAndSwap],
+    properties: &[Property::KExclusion, Property::KFcfs, Property::DeadlockFreedom],
+    refuted: &[(Property::StarvationFreedom, Setting::slots(2, 1)), (Property::BoundedExit, Setting::slots(2, 1))],
+    registers: RegisterKind::Atomic,
+    crashes: |_| 0,
+    bound: None,
+    gap: |_| 2,
+    values: &[],
+    invariants: &[],
+    abandons: true,
+    rmr: Rmr { cc: "unbounded", dsm: "unbounded" },
+    min_n: 1,
+    mutants: mutants::MUTANTS,
+};
+
+impl Algorithm for Recoverable {
+    const NAME: &'static str = "recoverable";
+    const CLAIMS: Claims = SLOTS;
+
+    fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
+        crate::k_exclusion::fits::<Self>(size)?;
+        Ok(Self::build(layout, size))
+    }
+}
+
+impl Algorithm for RecoverableGroup {
+    const NAME: &'static str = "recoverable-group";
+    const CLAIMS: Claims = Claims {
+        problem: Problem::Group,
+        properties: &[Property::SessionExclusion, Property::Fcfs, Property::DeadlockFreedom],
+        refuted: &[],
+        mutants: mutants::OF_GROUPS,
+        ..SLOTS
+    };
+
+    fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
+        crate::group::fits::<Self>(size)?;
+        Ok(Self::build(layout, size))
+    }
+}
+
+impl<Q, M> Exclusion<M> for Engine<Q>
+where
+    Q: Request,
+    M: CompareAndSwap + FetchAndAdd + Mortal,
+    Self: Algorithm,
+{
+    type Request = Q;
+    type Pass = Pass;
+    type Keep = Life;
+
+    fn keep(&self, _: usize) -> Life {
+        Life { number: 0, settled: false }
+    }
+
+    #[inline]
+    fn doorway(&self, m: &mut M, p: usize, request: Q, life: Life) -> Result<Pass, M::Halt> {
+        // Where there are no sessions, all ask for the same.
+        let session = Session(request.session().0.max(1));
+        let me = Owner::new(p, life.number);
+        self.table.take(m, me)?;
+        if !life.settled {
+            self.table.settle(m, me, p..p + 1)?;
+        }
+        let place = self.table.join(m, p, session)?;
+        self.table.give(m)?;
+        Ok(Pass { place, life: life.number })
+    }
+
+    #[inline]
+    fn waiting(&self, m: &mut M, p: usize, pass: Pass) -> Result<Pass, M::Halt> {
+        match pass.place.slot {
+            Some(_) => Ok(pass),
+            None => Ok(Pass { place: self.table.wait(m, Owner::new(p, pass.life), p, pass.place)?, ..pass }),
+        }
+    }
+
+    #[inline]
+    fn exit(&self, m: &mut M, p: usize, Pass { place, life }: Pass) -> Result<Life, M::Halt> {
+        self.table.take(m, Owner::new(p, life))?;
+        self.table.vacate(m, p, place.slot)?;
+        self.table.give(m)?;
+        Ok(Life { number: life, settled: true })
+    }
+
+    fn abandon(&self, m: &mut M, p: usize, Pass { life, .. }: Pass) -> Option<Result<Life, M::Halt>> {
+        let gone = self.table.abandon(m, Owner::new(p, life), p);
+        Some(gone.map(|()| Life { number: life, settled: true }))
+    }
+
+    fn killed(&self, m: &mut M, p: usize) -> Option<Result<Life, M::Halt>> {
+        let before = m.fetch_and_add(self.table.deaths(p), 1);
+        Some(before.map(|before| Life { number: before + 1, settled: false }))
+    }
+}

@@ -1,0 +1,67 @@
+//! The engine of the locks across processes, with processes that are killed: each at any step of any of its passages, also while
+//! it puts things in order after another, and comes back as another process in the same place.
+
+use doorway_core::{ANY_NUMBER, Fate, Property, RegisterKind, Setting};
+use doorway_lab::{Entrant, Options, Progress, Report, check};
+
+fn explore(name: &str, setting: Setting, mutant: Option<&'static str>, properties: &[Property]) -> Report {
+    let entrant = Entrant::named(name).expect("it is in the registry");
+    let mut subject = entrant.build(setting.size, mutant, false).expect("it fits");
+    if let Some(most) = setting.kills {
+        assert!(subject.let_kill(most), "deaths can be noticed");
+    }
+    let options = Options {
+        passages: setting.passages,
+        endless: None,
+        retries: None,
+        registers: RegisterKind::Atomic,
+        crashes: 0,
+        properties: properties.to_vec(),
+        max_states: 60_000_000,
+        workers: 2,
+        relabel: None,
+    };
+    check(&*subject, &options, &Progress::default()).expect("it runs")
+}
+
+/// With passages bounded, starvation freedom says that nobody gets stuck.
+const SLOTS: &[Property] = &[Property::KExclusion, Property::KFcfs, Property::StarvationFreedom];
+const SESSIONS: &[Property] = &[Property::SessionExclusion, Property::Fcfs, Property::StarvationFreedom];
+
+fn all_hold(name: &str, setting: Setting, properties: &[Property]) {
+    let report = explore(name, setting, None, properties);
+    println!(
+        "{name} {}, {:?} passages: {} states, {} steps, {:.1} s",
+        setting.size,
+        setting.passages,
+        report.states,
+        report.transitions,
+        report.elapsed.as_secs_f64()
+    );
+    assert!(report.complete, "{setting:?}: incomplete");
+    for verdict in &report.verdicts {
+        assert_eq!(verdict.holds, Some(true), "{} ({})", verdict.property, verdict.scope);
+    }
+}
+
+#[test]
+fn a_killed_process_loses_nothing_but_itself() {
+    all_hold("recoverable", Setting::slots(2, 1).passages(2).kills(ANY_NUMBER), SLOTS);
+    all_hold("recoverable", Setting::slots(3, 1).passages(1).kills(ANY_NUMBER), SLOTS);
+    all_hold("recoverable", Setting::slots(3, 2).passages(1).kills(ANY_NUMBER), SLOTS);
+    all_hold("recoverable", Setting::slots(3, 2).passages(1).kills(1), SLOTS);
+    all_hold("recoverable-group", Setting::group(2, 2).passages(2).kills(ANY_NUMBER), SESSIONS);
+    all_hold("recoverable-group", Setting::group(3, 2).passages(1).kills(ANY_NUMBER), SESSIONS);
+}
+
+/// The battery catches each mutant; it is the mutation that does it.
+#[test]
+fn without_the_mutation_nothing_is_caught() {
+    for name in ["recoverable", "recoverable-group"] {
+        for mutant in Entrant::named(name).expect("it is in the registry").claims.mutants {
+            let Fate::Breaks { property, setting } = mutant.fate else { panic!("{} is not to be caught", mutant.name) };
+            let verdict = explore(name, setting, None, &[property]).verdicts.remove(0);
+            assert_eq!(verdict.holds, Some(true), "{}: {}", mutant.name, verdict.scope);
+        }
+    }
+}

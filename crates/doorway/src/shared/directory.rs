@@ -1,0 +1,225 @@
+//! Where named locks are kept, and how their files come and go.
+
+use std::{
+    env,
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fd::OwnedFd,
+    fs::{AtFlags, CWD, Dir, FlockOperation, Mode, OFlags, Stat},
+    io::Errno,
+    process::{geteuid, getuid},
+};
+
+use super::{
+    Error, GroupLock, Kind, Lock, Mutex, Semaphore,
+    file::{File, Wanted},
+};
+
+/// Rows of a lock unless somebody says otherwise: so many may hold and wait together.
+const CAPACITY: usize = 256;
+
+/// The most rows that there can be.
+pub(super) const MOST: usize = doorway_core::recoverable::Tally::MOST as usize;
+
+/// A directory with named locks, one file each.
+///
+/// ```
+/// # let place = tempfile::tempdir()?;
+/// use doorway::shared::Directory;
+/// let locks = Directory::at(place.path())?;
+/// let gpus = locks.semaphore("gpu", 2)?;
+/// let permit = gpus.acquire()?;
+/// assert!(permit.slot() < 2);
+/// assert_eq!(locks.names()?, ["gpu"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Directory {
+    path: PathBuf,
+    capacity: usize,
+    group: Option<u32>,
+}
+
+impl Directory {
+    /// `$DOORWAY_DIR`, else `/dev/shm/doorway-UID`, which is made if it is not there: the same for a shell, for cron and for
+    /// `sudo -u`.
+    ///
+    /// # Errors
+    /// When somebody else could put files there, or it cannot be made.
+    pub fn of_user() -> Result<Self, Error> {
+        match env::var_os("DOORWAY_DIR").filter(|path| !path.is_empty()) {
+            Some(path) => Self::at(path),
+            None => Self::at(format!("/dev/shm/doorway-{}", getuid().as_raw())),
+        }
+    }
+
+    /// This directory; made with mode 0700 if it is not there.
+    ///
+    /// # Errors
+    /// When somebody else could put files there, or it cannot be made.
+    pub fn at(path: impl Into<PathBuf>) -> Result<Self, Error> {
+        let path = path.into();
+        match rustix::fs::mkdir(&path, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(Error::system(path, errno)),
+        }
+        let capacity = env::var("DOORWAY_CAPACITY").ok().and_then(|text| text.parse().ok()).unwrap_or(CAPACITY);
+        let directory = Self { path, capacity: capacity.clamp(1, MOST), group: None };
+        directory.open()?;
+        Ok(directory)
+    }
+
+    /// Makes locks for so many who hold and wait together, 4095 at most. 256 unless told otherwise, here or by
+    /// `$DOORWAY_CAPACITY`. Locks that exist keep theirs.
+    #[must_use]
+    pub fn with_capacity(mut self, rows: usize) -> Self {
+        self.capacity = rows.clamp(1, MOST);
+        self
+    }
+
+    /// Makes locks that everybody in this group may use, with mode 0660, and takes such locks for trustworthy, whoever of
+    /// the group has made them.
+    #[must_use]
+    pub fn with_group(mut self, gid: u32) -> Self {
+        self.group = Some(gid);
+        self
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A semaphore with so many slots, made if it is not there.
+    ///
+    /// # Errors
+    /// When there is something else of that name, or it cannot be made.
+    pub fn semaphore(&self, name: &str, slots: usize) -> Result<Semaphore, Error> {
+        Ok(Semaphore::new(self.lock_of(name, Kind::Semaphore, slots)?))
+    }
+
+    /// A mutex, made if it is not there.
+    ///
+    /// # Errors
+    /// When there is something else of that name, or it cannot be made.
+    pub fn mutex(&self, name: &str) -> Result<Mutex, Error> {
+        Ok(Mutex::new(self.lock_of(name, Kind::Mutex, 1)?))
+    }
+
+    /// A group lock, made if it is not there. So many of one session go in together, or any number.
+    ///
+    /// # Errors
+    /// When there is something else of that name, or it cannot be made.
+    pub fn group_lock(&self, name: &str, slots: Option<usize>) -> Result<GroupLock, Error> {
+        let lock = match slots {
+            Some(slots) => self.lock_of(name, Kind::GroupLock, slots)?,
+            None => Lock::new(File::open(self, name, &Wanted::any(Kind::GroupLock, self.capacity))?),
+        };
+        Ok(GroupLock::new(lock))
+    }
+
+    /// A lock that is there, of whatever kind, to look at it or to manage it.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be opened.
+    pub fn lock(&self, name: &str) -> Result<Lock, Error> {
+        Ok(Lock::new(File::attach(self, name)?))
+    }
+
+    /// The names of what is there, in order.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn names(&self) -> Result<Vec<String>, Error> {
+        let fail = |errno| Error::system(&self.path, errno);
+        let mut names = Vec::new();
+        for entry in Dir::read_from(self.open()?).map_err(fail)? {
+            let name = String::from_utf8_lossy(entry.map_err(fail)?.file_name().to_bytes()).into_owned();
+            if !name.starts_with('.') {
+                names.push(name);
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn lock_of(&self, name: &str, kind: Kind, slots: usize) -> Result<Lock, Error> {
+        let rows = self.capacity.max((4 * slots).min(MOST));
+        if slots == 0 || slots > MOST {
+            return Err(Error::TooMany { path: self.path.join(name), asked: slots, most: MOST });
+        }
+        Ok(Lock::new(File::open(self, name, &Wanted { kind, rows, slots, exact: true })?))
+    }
+
+    /// The directory, if it may be trusted.
+    pub(super) fn open(&self) -> Result<OwnedFd, Error> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let wrong = |why| Error::Directory { path: self.path.clone(), why };
+        let directory = rustix::fs::openat(CWD, &self.path, flags, Mode::empty()).map_err(|errno| match errno {
+            Errno::LOOP | Errno::NOTDIR => wrong("it is a link, or no directory"),
+            errno => Error::system(&self.path, errno),
+        })?;
+        let stat = rustix::fs::fstat(&directory).map_err(|errno| Error::system(&self.path, errno))?;
+        let (mode, sticky) = (stat.st_mode & 0o777, stat.st_mode & 0o1000 != 0);
+        let mine = stat.st_uid == geteuid().as_raw() || stat.st_uid == 0;
+        let groups = self.group.is_some_and(|gid| stat.st_gid == gid);
+        if !mine && !groups {
+            return Err(wrong("it belongs to somebody else"));
+        }
+        if mode & 0o002 != 0 && !sticky || mode & 0o020 != 0 && !sticky && !groups {
+            return Err(wrong("others may write into it"));
+        }
+        Ok(directory)
+    }
+
+    /// The file of a lock.
+    pub(super) fn file(&self, name: &str) -> Result<PathBuf, Error> {
+        let fits = (1..=200).contains(&name.len()) && !name.starts_with('.') && !name.contains(['/', '\0']);
+        if fits { Ok(self.path.join(name)) } else { Err(Error::Name(name.into())) }
+    }
+
+    /// What is wrong with a file, if anything is.
+    pub(super) fn distrusts(&self, stat: &Stat) -> Option<&'static str> {
+        let mode = stat.st_mode & 0o7777;
+        if stat.st_mode & 0o170_000 != 0o100_000 {
+            return Some("it is not a regular file");
+        }
+        match self.group {
+            None if stat.st_uid != geteuid().as_raw() => Some("it belongs to somebody else"),
+            None if mode & 0o077 != 0 => Some("others may open it"),
+            Some(gid) if stat.st_gid != gid => Some("it does not belong to the group"),
+            Some(_) if mode & 0o007 != 0 => Some("others may open it"),
+            _ => None,
+        }
+    }
+
+    /// The mode of new files, and their group.
+    pub(super) fn access(&self) -> (Mode, Option<u32>) {
+        match self.group {
+            None => (Mode::RUSR | Mode::WUSR, None),
+            Some(gid) => (Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP, Some(gid)),
+        }
+    }
+
+    /// Runs with nobody else removing files here. The kernel lets go of it when a process dies.
+    pub(super) fn alone<T>(&self, directory: &OwnedFd, run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        let fail = |errno| Error::system(&self.path, errno);
+        rustix::io::retry_on_intr(|| rustix::fs::flock(directory, FlockOperation::LockExclusive)).map_err(fail)?;
+        let done = run();
+        rustix::fs::flock(directory, FlockOperation::Unlock).map_err(fail)?;
+        done
+    }
+
+    /// Removes a file here.
+    pub(super) fn unlink(&self, directory: &OwnedFd, path: &Path) -> Result<(), Error> {
+        let name = path.file_name().unwrap_or_else(|| OsStr::from_bytes(b""));
+        match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(Error::system(path, errno)),
+        }
+    }
+}

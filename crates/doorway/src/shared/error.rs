@@ -1,0 +1,142 @@
+//! What can go wrong with a named lock, and what to do about it.
+
+use std::{io, path::PathBuf};
+
+use super::Kind;
+
+/// What went wrong, with which file, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The name cannot be that of a file.
+    #[error("{0:?} is no name for a lock: take 1 to 200 bytes without `/`, not beginning with a dot")]
+    Name(String),
+    /// The session's name is too long, or empty.
+    #[error("{0:?} is no name for a session: take 1 to 63 bytes")]
+    Session(String),
+    /// There is no such lock.
+    #[error("{0}: there is no such lock; `doorway run` makes it")]
+    Missing(PathBuf),
+    /// Somebody else could put files there.
+    #[error("{path}: {why}; take a directory of your own, mode 0700")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The file is not one that may be trusted.
+    #[error("{path}: {why}; remove it if nobody needs it, or take another name")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The file is shorter or longer than it says.
+    #[error("{path} has {found} bytes and should have {expected}: remove it when nobody uses it")]
+    Truncated {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        found: u64,
+        /// What its size should be.
+        expected: u64,
+    },
+    /// The file is of another version.
+    #[error("{path} is of version {found}, and this is version {known}: take the program that made it, or remove it")]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The one known here.
+        known: u32,
+    },
+    /// What is in the file cannot be: somebody has written into it.
+    #[error("{0} is damaged, somebody has written into it: stop its users, remove it")]
+    Damaged(PathBuf),
+    /// The lock is of another kind.
+    #[error("{path} is a {found} and not a {asked}: take another name, or `doorway rm` it first")]
+    Kind {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        found: Kind,
+        /// What was asked for.
+        asked: Kind,
+    },
+    /// The lock has another number of slots.
+    #[error("{path} has {found} slots and not {asked}: ask for {found}, or `doorway set --slots {asked}` it first")]
+    Slots {
+        /// The file.
+        path: PathBuf,
+        /// How many it has.
+        found: usize,
+        /// How many were asked for.
+        asked: usize,
+    },
+    /// There cannot be so many slots.
+    #[error("{path} cannot have {asked} slots: take 1 to {most}, or remove it and make it with a larger capacity")]
+    TooMany {
+        /// The file.
+        path: PathBuf,
+        /// How many were asked for.
+        asked: usize,
+        /// How many there can be.
+        most: usize,
+    },
+    /// All rows are taken.
+    #[error(
+        "{path} is full: {rows} hold or wait already; remove it and make it with a larger capacity (DOORWAY_CAPACITY)"
+    )]
+    Full {
+        /// The file.
+        path: PathBuf,
+        /// How many rows it has.
+        rows: usize,
+    },
+    /// The file has been removed under its users.
+    #[error("{0} has been removed under its users: the lock is lost; open it again")]
+    Lost(PathBuf),
+    /// The place or permit belongs to the process that forked this one.
+    #[error("{0}: a place or a permit is not inherited by fork: enter again")]
+    Forked(PathBuf),
+    /// Processes of this lock are numbered in another namespace, so that nobody could tell here who is dead.
+    #[error("{0} belongs to another pid or time namespace (a container?): take another directory, or remove it")]
+    Namespace(PathBuf),
+    /// Somebody holds or waits.
+    #[error(
+        "{path} is in use: {holders} hold and {waiting} wait; `doorway drain` it, and try again when they have gone"
+    )]
+    Busy {
+        /// The file.
+        path: PathBuf,
+        /// How many hold.
+        holders: usize,
+        /// How many wait.
+        waiting: usize,
+    },
+    /// It is not allowed.
+    #[error("{0}: permission denied; ask its owner, or take another directory with --dir or DOORWAY_DIR")]
+    Permission(PathBuf),
+    /// The system says no.
+    #[error("{path}: {source}")]
+    System {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// What the system says of a file.
+    pub(super) fn system(path: impl Into<PathBuf>, errno: rustix::io::Errno) -> Self {
+        let path = path.into();
+        match errno {
+            rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => Self::Permission(path),
+            errno => Self::System { path, source: errno.into() },
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! The file of a lock: a page of header, the table of rows, the names of sessions.
+//!
+//! A file is made complete before it has a name, so nobody sees half of one, and who comes second finds that of who came first.
+//! Everything in it is checked when it is opened, and every index when it is used: whatever somebody writes into it, nothing outside
+//! of it is touched. What cannot be caught is a file that is cut off while it is mapped: the system kills who touches what is gone
+//! (SIGBUS). Its size is looked at again whenever somebody waits; and only who may write the file can do so.
+
+use std::{
+    convert::Infallible,
+    os::fd::AsRawFd,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering::SeqCst},
+};
+
+use doorway_core::{
+    Layout, Value, native,
+    recoverable::{Table, Tally},
+};
+use rustix::{
+    fd::OwnedFd,
+    fs::{AtFlags, CWD, FallocateFlags, Gid, Mode, OFlags},
+    io::Errno,
+};
+
+use super::{Directory, Error, Kind, directory::MOST, identity::namespaces, map::Map};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"doorway\n");
+const VERSION: u32 = 1;
+
+/// Words of the header.
+const HEADER: usize = 512;
+/// Words of a row.
+pub(super) const ROW: usize = doorway_core::layout::LINE;
+/// Words of the name of a session.
+pub(super) const NAME: usize = 8;
+
+/// Where things stand in the header.
+mod at {
+    pub(super) const MAGIC: usize = 0;
+    pub(super) const VERSION: usize = 1;
+    pub(super) const KIND: usize = 2;
+    pub(super) const ROWS: usize = 3;
+    pub(super) const PID_NAMESPACE: usize = 4;
+    pub(super) const TIME_NAMESPACE: usize = 5;
+    pub(super) const REMOVED: usize = 6;
+}
+
+/// What a lock is to be if it has to be made, and has to be if it is there.
+pub(super) struct Wanted {
+    pub(super) kind: Kind,
+    pub(super) rows: usize,
+    pub(super) slots: usize,
+    /// The number of slots is asked for.
+    pub(super) exact: bool,
+}
+
+impl Wanted {
+    /// A lock with a slot for every row, or whatever is there.
+    pub(super) fn any(kind: Kind, rows: usize) -> Self {
+        Self { kind, rows, slots: rows, exact: false }
+    }
+}
+
+/// An open lock.
+#[derive(Debug)]
+pub(super) struct File {
+    map: Map,
+    fd: OwnedFd,
+    table: Table,
+    kind: Kind,
+    path: PathBuf,
+    directory: Directory,
+}
+
+fn words(rows: usize) -> usize {
+    HEADER + rows * (ROW + NAME)
+}
+
+fn layout(rows: usize, slots: usize) -> (Table, Layout) {
+    let Ok(built) = Layout::build(rows, None, |layout| Ok::<_, Infallible>(Table::new(layout, rows, slots)));
+    debug_assert_eq!(built.1.words(), rows * ROW);
+    built
+}
+
+impl File {
+    /// Opens a lock; makes it if it is not there.
+    pub(super) fn open(directory: &Directory, name: &str, wanted: &Wanted) -> Result<Self, Error> {
+        let path = directory.file(name)?;
+        for _ in 0..1000 {
+            match Self::attach(directory, name) {
+                Ok(file) => return file.fits(wanted),
+                Err(Error::Missing(_)) => Self::make(directory, &path, wanted)?,
+                // Somebody died removing it.
+                Err(Error::Lost(_)) => Self::clear_away(directory, name)?,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::Lost(path))
+    }
+
+    /// Opens a lock that is there.
+    pub(super) fn attach(directory: &Directory, name: &str) -> Result<Self, Error> {
+        let path = directory.file(name)?;
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let foreign = |why| Error::Foreign { path: path.clone(), why };
+        let at = directory.open()?;
+        let fd = rustix::fs::openat(&at, name, flags, Mode::empty()).map_err(|errno| match errno {
+            Errno::NOENT => Error::Missing(path.clone()),
+            Errno::LOOP => foreign("it is a link"),
+            Errno::ISDIR | Errno::NXIO => foreign("it is not a regular file"),
+            errno => Error::system(&path, errno),
+        })?;
+        let stat = rustix::fs::fstat(&fd).map_err(|errno| Error::system(&path, errno))?;
+        if let Some(why) = directory.distrusts(&stat) {
+            return Err(foreign(why));
+        }
+        let found = stat.st_size as u64;
+        let truncated = |expected: usize| Error::Truncated { path: path.clone(), found, expected: expected as u64 * 8 };
+        if found < HEADER as u64 * 8 {
+            return Err(truncated(HEADER));
+        }
+        let fail = |errno| Error::system(&path, errno);
+        let header = Map::of(&fd, HEADER).map_err(fail)?;
+        let word = |i: usize| header.words()[i].load(SeqCst);
+        if word(at::MAGIC) != MAGIC {
+            return Err(foreign("it is not the file of a lock"));
+        }
+        if word(at::VERSION) != u64::from(VERSION) {
+            return Err(Error::Version { found: word(at::VERSION) as u32, known: VERSION, path });
+        }
+        let (kind, rows) = (Kind::from_word(word(at::KIND)), word(at::ROWS) as usize);
+        let (Some(kind), 1..=MOST) = (kind, rows) else { return Err(Error::Damaged(path)) };
+        if found != words(rows) as u64 * 8 {
+            return Err(truncated(words(rows)));
+        }
+        if [word(at::PID_NAMESPACE), word(at::TIME_NAMESPACE)] != namespaces() {
+            return Err(Error::Namespace(path));
+        }
+        let map = Map::of(&fd, words(rows)).map_err(fail)?;
+        let (table, _) = layout(rows, 1);
+        let file = Self { map, fd, table, kind, path, directory: directory.clone() };
+        if file.is_removed() {
+            return Err(Error::Lost(file.path));
+        }
+        let slots = usize::from(file.tally().slots());
+        if slots == 0 || slots > rows { Err(Error::Damaged(file.path)) } else { Ok(file) }
+    }
+
+    /// Whether it is what is wanted.
+    fn fits(self, wanted: &Wanted) -> Result<Self, Error> {
+        let found = usize::from(self.tally().slots());
+        match self {
+            Self { kind, path, .. } if kind != wanted.kind => {
+                Err(Error::Kind { path, found: kind, asked: wanted.kind })
+            }
+            Self { path, .. } if wanted.exact && found != wanted.slots => {
+                Err(Error::Slots { path, found, asked: wanted.slots })
+            }
+            file => Ok(file),
+        }
+    }
+
+    /// Makes a lock, unless somebody else does so first.
+    fn make(directory: &Directory, path: &Path, wanted: &Wanted) -> Result<(), Error> {
+        let fail = |errno| Error::system(path, errno);
+        let at = directory.open()?;
+        let (mode, group) = directory.access();
+        let (name, rows) = (path.file_name().unwrap_or_default(), wanted.rows);
+        // Without a name it is gone by itself if we are killed. Where there are no such files, a hidden one stays behind then.
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
+        let hidden = format!(".doorway-{}", std::process::id());
+        let (fd, named) = match rustix::fs::openat(&at, ".", flags | OFlags::TMPFILE, mode) {
+            Ok(fd) => (fd, false),
+            Err(_) => {
+                let _ = rustix::fs::unlinkat(&at, &hidden, AtFlags::empty());
+                let new = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+                (rustix::fs::openat(&at, &hidden, new, mode).map_err(fail)?, true)
+            }
+        };
+        if let Some(gid) = group {
+            rustix::fs::fchown(&fd, None, Some(Gid::from_raw(gid))).map_err(fail)?;
+        }
+        rustix::fs::fchmod(&fd, mode).map_err(fail)?;
+        // Room that is there now is there later: who writes into a full file system is killed.
+        match rustix::fs::fallocate(&fd, FallocateFlags::empty(), 0, words(rows) as u64 * 8) {
+            Err(Errno::OPNOTSUPP) => rustix::fs::ftruncate(&fd, words(rows) as u64 * 8).map_err(fail)?,
+            done => done.map_err(fail)?,
+        }
+        let map = Map::of(&fd, words(rows)).map_err(fail)?;
+        let (_, layout) = layout(rows, wanted.slots);
+        native::initialise(&map.words()[HEADER..], &[], &layout);
+        let set = |i: usize, word: u64| map.words()[i].store(word, SeqCst);
+        let [pids, times] = namespaces();
+        set(at::VERSION, u64::from(VERSION));
+        set(at::KIND, wanted.kind as u64);
+        set(at::ROWS, rows as u64);
+        set(at::PID_NAMESPACE, pids);
+        set(at::TIME_NAMESPACE, times);
+        set(at::MAGIC, MAGIC);
+        let linked = if named {
+            let linked = rustix::fs::linkat(&at, &hidden, &at, name, AtFlags::empty());
+            let _ = rustix::fs::unlinkat(&at, &hidden, AtFlags::empty());
+            linked
+        } else {
+            let old = format!("/proc/self/fd/{}", fd.as_raw_fd());
+            rustix::fs::linkat(CWD, old, &at, name, AtFlags::SYMLINK_FOLLOW)
+        };
+        match linked {
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            Err(errno) => Err(fail(errno)),
+        }
+    }
+
+    /// Removes the name of a lock that has been removed otherwise. Nobody else removes files meanwhile, so it is that one's.
+    fn clear_away(directory: &Directory, name: &str) -> Result<(), Error> {
+        let at = directory.open()?;
+        directory.alone(&at, || match Self::attach(directory, name) {
+            Err(Error::Lost(path)) => directory.unlink(&at, &path),
+            _ => Ok(()),
+        })
+    }
+
+    /// Takes the name away, if `last` says that it may be, with the lock marked as removed.
+    pub(super) fn remove(&self, last: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+        let at = self.directory.open()?;
+        self.directory.alone(&at, || {
+            last()?;
+            if self.has_its_name()? { self.directory.unlink(&at, &self.path) } else { Ok(()) }
+        })
+    }
+
+    /// Whether the file of that name still is this one.
+    fn has_its_name(&self) -> Result<bool, Error> {
+        let fail = |errno| Error::system(&self.path, errno);
+        let mine = rustix::fs::fstat(&self.fd).map_err(fail)?;
+        match rustix::fs::lstat(&self.path) {
+            Ok(named) => Ok((named.st_dev, named.st_ino) == (mine.st_dev, mine.st_ino)),
+            Err(Errno::NOENT) => Ok(false),
+            Err(errno) => Err(fail(errno)),
+        }
+    }
+
+    /// Whether it is still there, whole.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let stat = rustix::fs::fstat(&self.fd).map_err(|errno| Error::system(&self.path, errno))?;
+        let (found, expected) = (stat.st_size as u64, words(self.table.rows()) as u64 * 8);
+        if stat.st_nlink == 0 {
+            Err(Error::Lost(self.path.clone()))
+        } else if found != expected {
+            Err(Error::Truncated { path: self.path.clone(), found, expected })
+        } else if self.is_removed() {
+            Err(Error::Lost(self.path.clone()))
+        } else {
+            Ok(())
+        }
+    }
+
+    pub(super) fn is_removed(&self) -> bool {
+        self.map.words()[at::REMOVED].load(SeqCst) != 0
+    }
+
+    pub(super) fn mark_removed(&self) {
+        self.map.words()[at::REMOVED].store(1, SeqCst);
+    }
+
+    /// The table's words.
+    #[inline(always)]
+    pub(super) fn words(&self) -> &[AtomicU64] {
+        &self.map.words()[HEADER..]
+    }
+
+    /// The words of the name of a session, counted from 1.
+    pub(super) fn name(&self, session: usize) -> Option<&[AtomicU64]> {
+        let first = self.table.rows() * ROW + session.checked_sub(1)? * NAME;
+        self.words().get(first..first + NAME)
+    }
+
+    fn tally(&self) -> Tally {
+        Tally::from_word(u128::from(self.words()[self.table.tally().index()].load(SeqCst)), ())
+    }
+
+    #[inline(always)]
+    pub(super) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}

@@ -1,0 +1,209 @@
+//! Named locks for unrelated processes on one machine: [`Semaphore`], [`Mutex`] and [`GroupLock`]. No daemon: a lock is a file in
+//! shared memory.
+//!
+//! ```
+//! # let place = tempfile::tempdir()?;
+//! # let locks = doorway::shared::Directory::at(place.path())?;
+//! let gpus = locks.semaphore("gpu", 2)?;  // or `shared::Semaphore::open("gpu", 2)`, in the directory of the user
+//! let place = gpus.enter()?;              // the doorway: my place in line is fixed
+//! let permit = place.wait()?;             // or `place.wait_timeout(…)`, which gives the place back, still in line
+//! assert!(permit.slot() < 2);             // nobody else's
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Promises
+//!
+//! - At most as many are inside as there are slots, and in a group lock only those of one session.
+//! - **FIFO** across processes: who is through `enter` before another begins it goes in before it. In a group lock, too: nobody
+//!   goes in to those of its session ahead of one who waits.
+//! - **A process that is killed at any instruction loses nothing but itself**, whether it enters, waits, holds or leaves. Its slot or its
+//!   place passes to the next in line, as soon as one of the first in line looks: every 20 ms. Nothing has to be started for it. The next holder of its
+//!   slot is told: [`Permit::recovered`].
+//! - A place or a permit belongs to the process that took it. A process that is forked does not inherit it: what it does to its copy has no
+//!   effect. It may enter for itself. How a slot is handed to a child on purpose: [`Permit::hand_over`].
+//! - Where there is a slot and nobody waits, coming and going take one atomic operation each and no system call.
+//!
+//! The engine is [`doorway_core::recoverable`], which the checker explores with processes that are killed between any two steps: the
+//! functions that run here are those that it runs.
+//!
+//! # What is not promised
+//!
+//! - A process that is *stopped* (SIGSTOP, a frozen container, a debugger) is alive: it keeps its slot or its place. If it is
+//!   stopped in the few dozen instructions in which it has the table's guard, nobody else can enter or leave until it goes on.
+//! - Who is dead is told from pid, start time and boot: see the module `identity` in the source. A lock keeps to the pid and time namespace in which it was made,
+//!   and is an [error](Error::Namespace) in others.
+//! - The guard goes to whoever is quick: who is always too late for it does not even get a place in line. With a place nobody starves.
+//! - Whoever may write the file can do harm: break the exclusion, or, by cutting it off, have its users killed (SIGBUS). It cannot make them
+//!   touch other memory. Files have mode 0600.
+//! - `exit` without dropping permits is a death as far as [`Permit::recovered`] is concerned.
+
+mod directory;
+mod error;
+mod file;
+mod identity;
+mod lock;
+#[expect(unsafe_code, reason = "mapped memory as atomic words")]
+mod map;
+mod memory;
+mod place;
+mod status;
+
+use std::{fmt, ops::Deref};
+
+pub use self::{
+    directory::Directory,
+    error::Error,
+    lock::Lock,
+    place::{HandOver, NotYet, Permit, Place},
+    status::{Holder, Status, Waiter},
+};
+
+/// What kind of lock it is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u64)]
+pub enum Kind {
+    /// A [`Semaphore`].
+    Semaphore = 1,
+    /// A [`Mutex`].
+    Mutex = 2,
+    /// A [`GroupLock`].
+    GroupLock = 3,
+}
+
+impl Kind {
+    fn from_word(word: u64) -> Option<Self> {
+        [Self::Semaphore, Self::Mutex, Self::GroupLock].into_iter().find(|&kind| kind as u64 == word)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Semaphore => "semaphore",
+            Self::Mutex => "mutex",
+            Self::GroupLock => "group lock",
+        })
+    }
+}
+
+/// k slots for processes, first come, first served.
+#[derive(Debug)]
+pub struct Semaphore(Lock);
+
+/// One process at a time, first come, first served.
+#[derive(Debug)]
+pub struct Mutex(Lock);
+
+/// Processes of one session at a time, first come, first served.
+#[derive(Debug)]
+pub struct GroupLock(Lock);
+
+macro_rules! is_a_lock {
+    ($($type:ident),*) => {$(
+        impl $type {
+            pub(crate) fn new(lock: Lock) -> Self {
+                Self(lock)
+            }
+        }
+
+        impl Deref for $type {
+            type Target = Lock;
+
+            #[inline(always)]
+            fn deref(&self) -> &Lock {
+                &self.0
+            }
+        }
+    )*};
+}
+
+is_a_lock!(Semaphore, Mutex, GroupLock);
+
+macro_rules! knows_no_sessions {
+    ($($type:ident),*) => {$(
+        impl $type {
+            /// The doorway: takes a place in line.
+            ///
+            /// # Errors
+            /// When the table is full, or the file is lost or damaged.
+            #[inline(always)]
+            pub fn enter(&self) -> Result<Place<'_>, Error> {
+                Ok(Place::new(&self.0, self.0.stand()?))
+            }
+
+            /// Waits for a slot: `enter()?.wait()`.
+            ///
+            /// # Errors
+            /// When the table is full, or the file is lost or damaged.
+            #[inline(always)]
+            pub fn acquire(&self) -> Result<Permit<'_>, Error> {
+                let standing = self.0.stand()?;
+                if standing.holds() { Ok(Permit::new(&self.0, standing)) } else { Place::new(&self.0, standing).wait() }
+            }
+
+            /// A slot, if one is free and nobody waits for it.
+            ///
+            /// # Errors
+            /// When the table is full, or the file is lost or damaged.
+            pub fn try_acquire(&self) -> Result<Option<Permit<'_>>, Error> {
+                self.0.try_enter(None)?.map(Place::wait).transpose()
+            }
+        }
+    )*};
+}
+
+knows_no_sessions!(Semaphore, Mutex);
+
+impl Semaphore {
+    /// The semaphore of that name in the [directory of the user](Directory::of_user), made if it is not there.
+    ///
+    /// # Errors
+    /// When there is something else of that name, or it cannot be made.
+    pub fn open(name: &str, slots: usize) -> Result<Self, Error> {
+        Directory::of_user()?.semaphore(name, slots)
+    }
+}
+
+impl Mutex {
+    /// The mutex of that name in the [directory of the user](Directory::of_user), made if it is not there.
+    ///
+    /// # Errors
+    /// When there is something else of that name, or it cannot be made.
+    pub fn open(name: &str) -> Result<Self, Error> {
+        Directory::of_user()?.mutex(name)
+    }
+}
+
+impl GroupLock {
+    /// The group lock of that name in the [directory of the user](Directory::of_user), made if it is not there.
+    ///
+    /// # Errors
+    /// When there is something else of that name, or it cannot be made.
+    pub fn open(name: &str, slots: Option<usize>) -> Result<Self, Error> {
+        Directory::of_user()?.group_lock(name, slots)
+    }
+
+    /// The doorway: takes a place in line, for this session.
+    ///
+    /// # Errors
+    /// When the table is full, the session has no name that fits, or the file is lost or damaged.
+    pub fn enter(&self, session: &str) -> Result<Place<'_>, Error> {
+        self.0.enter(Some(session))
+    }
+
+    /// Waits until those of this session may go in: `enter(session)?.wait()`.
+    ///
+    /// # Errors
+    /// When the table is full, the session has no name that fits, or the file is lost or damaged.
+    pub fn acquire(&self, session: &str) -> Result<Permit<'_>, Error> {
+        self.enter(session)?.wait()
+    }
+
+    /// Goes in, if those of this session may and nobody waits.
+    ///
+    /// # Errors
+    /// When the table is full, the session has no name that fits, or the file is lost or damaged.
+    pub fn try_acquire(&self, session: &str) -> Result<Option<Permit<'_>>, Error> {
+        self.0.try_enter(Some(session))?.map(Place::wait).transpose()
+    }
+}
