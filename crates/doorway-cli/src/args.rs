@@ -1,5 +1,7 @@
 //! The command line: every command and flag, with its help.
 
+pub(crate) mod named;
+
 use std::{path::PathBuf, str::FromStr};
 
 use clap::{Args, Parser, Subcommand};
@@ -15,12 +17,38 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 #[expect(clippy::large_enum_variant, reason = "there is only one of it")]
 pub(crate) enum Command {
+    /// Wait for a slot of a named lock, run a command, and give the slot back
+    #[command(after_help = named::RUN_HELP)]
+    Run(named::Run),
+    /// Show who holds a lock and who waits, in which order and since when
+    Status(named::Status),
+    /// The same, live, in the terminal
+    Top(named::Top),
+    /// Change how many slots a lock has
+    Set(named::Set),
+    /// Let nobody in any more; who is inside stays, and who waits waits
+    Drain(named::Named),
+    /// Let them in again
+    Resume(named::Named),
+    /// Remove a lock that nobody holds or waits for
+    Rm(named::Named),
     /// Explore, simulate and replay the published algorithms
     #[command(subcommand)]
     Lab(Lab),
     /// Measure locks for threads and tasks against one another
     #[command(after_help = BENCH_HELP)]
     Bench(Bench),
+    /// Print completions for a shell
+    Completions {
+        /// Which one
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, or write the pages of all commands into a directory
+    Man {
+        /// Where to
+        #[arg(value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Subcommand)]

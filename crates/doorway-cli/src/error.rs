@@ -2,6 +2,7 @@
 
 use std::{io, path::PathBuf, process::ExitCode};
 
+use doorway::shared;
 use doorway_lab::{Fault, Incomparable, trace::TraceError};
 
 use crate::output;
@@ -39,6 +40,43 @@ pub(crate) enum Failure {
     /// Two algorithms cannot be run side by side.
     #[error("these cannot be compared: {0}")]
     Incomparable(Incomparable),
+    /// A named lock that cannot be used as asked.
+    #[error(transparent)]
+    Named(#[from] shared::Error),
+    /// A command inside a command that holds the lock.
+    #[error(
+        "{name} is already held by pid {pid}, in whose command this is: it would wait for itself; take another name inside"
+    )]
+    Nested {
+        /// The lock.
+        name: String,
+        /// Who holds it.
+        pid: i32,
+    },
+    /// The slot was taken away before the command could begin.
+    #[error("the slot was lost before the command could begin; try again")]
+    LostSlot,
+    /// The command cannot be watched.
+    #[error("cannot watch the command: {error}")]
+    Supervise {
+        /// What the system says.
+        error: io::Error,
+    },
+}
+
+impl Failure {
+    /// What the command ends with; see `doorway run --help`.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        use shared::Error::{Busy, Damaged, Foreign, Full, Kind, Lost, Namespace, Slots, Truncated, Version};
+        ExitCode::from(match self {
+            Self::Named(Lost(_) | Damaged(_) | Truncated { .. }) | Self::LostSlot => 69,
+            Self::Supervise { .. } => 71,
+            Self::Nested { .. } => 73,
+            Self::Named(Full { .. } | Busy { .. }) => 75,
+            Self::Named(Kind { .. } | Slots { .. } | Foreign { .. } | Version { .. } | Namespace(_)) => 78,
+            _ => 2,
+        })
+    }
 }
 
 /// Reports a command line that could not be understood, in one line; or prints the help that was asked for.

@@ -7,6 +7,7 @@ mod check;
 mod equivalent;
 mod groups;
 mod list;
+mod named;
 mod replay;
 mod rmr;
 mod script;

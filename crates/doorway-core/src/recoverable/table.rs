@@ -33,7 +33,8 @@ pub struct Table {
     asks: Array<Session>,
     /// The slot that it holds: written before it holds.
     held: Array<u32>,
-    /// The free slots, as a stack. Kept of each is how far it is from its index, so that zeros are all slots in order.
+    /// The free slots, as a stack. Kept of each is how far it is from the one that is there when all are free, so that zeros are
+    /// all slots, the lowest on top.
     spare: Array<u32>,
     /// The slot's last holder died in it.
     orphan: Array<bool>,
@@ -204,10 +205,11 @@ impl Table {
             })?;
         let free: Vec<u32> = (0..usize::from(was.slots()).min(self.rows))
             .filter(|&slot| !taken.contains(slot))
-            .map(|s| s as u32)
+            .map(|slot| slot as u32)
+            .rev()
             .collect();
         m.line(15);
-        m.each(0..free.len(), |m, i| m.write(self.spare.at(i), free[i].wrapping_sub(i as u32)))?;
+        m.each(0..free.len(), |m, i| m.write(self.spare.at(i), free[i].wrapping_sub(usual(was, i as u32))))?;
         m.line(16);
         m.write(self.tally, tally.with_free(free.len() as u16))
     }
@@ -258,7 +260,7 @@ impl Table {
     ) -> Result<(u32, bool), M::Halt> {
         m.line(25);
         let top = u32::from(tally.free()) - 1;
-        let slot = m.read(self.spare.at(top as usize))?.wrapping_add(top);
+        let slot = m.read(self.spare.at(top as usize))?.wrapping_add(usual(tally, top));
         let recovered = m.read(self.orphan.at(slot as usize))?;
         m.line(26);
         m.write(self.held.at(row), slot)?;
@@ -454,7 +456,7 @@ impl Table {
                 if slot < u32::from(tally.slots()) {
                     let top = u32::from(tally.free());
                     m.line(81);
-                    m.write(self.spare.at(top as usize), slot.wrapping_sub(top))?;
+                    m.write(self.spare.at(top as usize), slot.wrapping_sub(usual(tally, top)))?;
                     tally = tally.one_given();
                 }
             }
@@ -481,4 +483,10 @@ impl Table {
         }
         self.give(m)
     }
+}
+
+/// Which slot is at this place of the stack when all are free.
+#[inline(always)]
+fn usual(tally: Tally, at: u32) -> u32 {
+    u32::from(tally.slots()).wrapping_sub(1).wrapping_sub(at)
 }

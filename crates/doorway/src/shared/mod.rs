@@ -46,6 +46,8 @@ mod lock;
 mod map;
 mod memory;
 mod place;
+#[expect(unsafe_code, reason = "between fork and exec")]
+mod spawn;
 mod status;
 
 use std::{fmt, ops::Deref};

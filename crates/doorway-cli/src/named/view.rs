@@ -1,0 +1,129 @@
+//! A lock as people look at it: who holds which slot, who waits in which order, since when.
+
+use std::{fmt::Write, time::Duration};
+
+use doorway::shared::{Kind, Status};
+use serde::Serialize;
+
+use crate::{output::one_line, table::columns};
+
+/// A lock.
+#[derive(Debug, Serialize)]
+pub(crate) struct View {
+    pub(crate) name: String,
+    /// `semaphore`, `mutex` or `group`.
+    pub(crate) kind: &'static str,
+    /// How many may be inside; `None` for no bound.
+    pub(crate) slots: Option<usize>,
+    /// Nobody is let in until it is resumed.
+    pub(crate) drained: bool,
+    pub(crate) holders: Vec<Who>,
+    pub(crate) waiting: Vec<Who>,
+}
+
+/// Somebody inside or in line.
+#[derive(Debug, Serialize)]
+pub(crate) struct Who {
+    /// Its slot, if it holds one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) slot: Option<usize>,
+    pub(crate) pid: i32,
+    pub(crate) ticket: u64,
+    pub(crate) session: Option<String>,
+    /// For how long it has been where it is, if that is known.
+    pub(crate) seconds: Option<f64>,
+    pub(crate) command: String,
+}
+
+impl View {
+    pub(crate) fn of(status: &Status) -> Self {
+        let kind = match status.kind {
+            Kind::Semaphore => "semaphore",
+            Kind::Mutex => "mutex",
+            Kind::GroupLock => "group",
+        };
+        let holders = status.holders.iter().map(|holder| Who {
+            slot: Some(holder.slot),
+            pid: holder.pid,
+            ticket: holder.ticket,
+            session: holder.session.clone(),
+            seconds: holder.held.map(millis),
+            command: holder.command.clone(),
+        });
+        let waiting = status.waiting.iter().map(|waiter| Who {
+            slot: None,
+            pid: waiter.pid,
+            ticket: waiter.ticket,
+            session: waiter.session.clone(),
+            seconds: Some(millis(waiter.waited)),
+            command: waiter.command.clone(),
+        });
+        Self {
+            name: status.name.clone(),
+            kind,
+            // As many slots as there are rows is no bound.
+            slots: Some(status.slots).filter(|&slots| slots < status.capacity),
+            drained: status.drained,
+            holders: holders.collect(),
+            waiting: waiting.collect(),
+        }
+    }
+
+    /// In a few lines.
+    pub(crate) fn text(&self) -> String {
+        let text = format!("{}: {}\n", one_line(&self.name), self.summary());
+        let mut rows = Vec::new();
+        if !(self.holders.is_empty() && self.waiting.is_empty()) {
+            rows.push(["", "pid", "for", "session", "command"].map(String::from).to_vec());
+        }
+        let row = |first: String, who: &Who| {
+            let session = who.session.clone().unwrap_or_default();
+            vec![first, who.pid.to_string(), age(who.seconds), session, one_line(&who.command)]
+        };
+        rows.extend(self.holders.iter().map(|who| row(format!("slot {}", who.slot.unwrap_or(0)), who)));
+        rows.extend(self.waiting.iter().enumerate().map(|(i, who)| row(format!("{i} ahead"), who)));
+        text + &columns(&rows)
+    }
+
+    /// Kind, slots, how many are inside and wait.
+    pub(crate) fn summary(&self) -> String {
+        let mut text = self.kind.to_string();
+        match self.slots {
+            Some(1) => text.push_str(", 1 slot"),
+            Some(slots) => _ = write!(text, ", {slots} slots"),
+            None => {}
+        }
+        _ = write!(text, ", {} inside, {} waiting", self.holders.len(), self.waiting.len());
+        if self.drained {
+            text.push_str(", drained");
+        }
+        text
+    }
+}
+
+/// Seconds, to the millisecond: more is not known.
+fn millis(time: Duration) -> f64 {
+    time.as_millis() as f64 / 1000.0
+}
+
+/// How long, in few letters: `12 min`.
+pub(crate) fn age(seconds: Option<f64>) -> String {
+    let Some(seconds) = seconds else { return "?".into() };
+    match seconds as u64 {
+        s @ 0..120 => format!("{s} s"),
+        s @ 120..7200 => format!("{} min", s / 60),
+        s @ 7200..172_800 => format!("{} h", s / 3600),
+        s => format!("{} d", s / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_short() {
+        let ages = [0.4, 119.0, 720.0, 9000.0, 900_000.0].map(|seconds| age(Some(seconds)));
+        assert_eq!(ages, ["0 s", "119 s", "12 min", "2 h", "10 d"]);
+    }
+}
