@@ -98,7 +98,7 @@ mod storm {
         loop {
             let dice = random.next();
             let place = semaphore.enter().expect("there is room");
-            if dice % 16 == 0 {
+            if dice.is_multiple_of(16) {
                 drop(place);
                 counts.of(GAVE_UP).fetch_add(1, SeqCst);
                 continue;

@@ -501,12 +501,13 @@ fn a_file_that_is_scribbled_in_does_no_harm() {
         let table = 4096 + 8 * 128;
         for _ in 0..1 + random() % 40 {
             // Mostly where it matters.
-            let end = if random() % 4 == 0 { scribbled.len() } else { table };
-            let begin = if random() % 8 == 0 { 0 } else { 4096 };
+            let end = if random().is_multiple_of(4) { scribbled.len() } else { table };
+            let begin = if random().is_multiple_of(8) { 0 } else { 4096 };
             let at = begin + random() as usize % (end - begin);
-            scribbled[at] = if random() % 2 == 0 { random() as u8 } else { scribbled[at] ^ 1 << (random() % 8) };
+            scribbled[at] =
+                if random().is_multiple_of(2) { random() as u8 } else { scribbled[at] ^ 1 << (random() % 8) };
         }
-        if random() % 16 == 0 {
+        if random().is_multiple_of(16) {
             scribbled.truncate(random() as usize % scribbled.len());
         }
         fs::write(place.path().join(&name), &scribbled).expect("it can be written");

@@ -227,13 +227,14 @@ impl Table {
             if tally.waiting() == 0 || !tally.has_room() {
                 return Ok(Break(()));
             }
-            let first = m.fold(0..self.rows, None, |m, first: Option<(Ticket, usize)>, i| {
+            // Not every row is looked at: only until all have been seen that wait.
+            let none: (Option<(Ticket, usize)>, u16) = (None, tally.waiting());
+            let (first, _) = m.fold_until(0..self.rows, none, |m, (first, left), i| {
                 m.line(21);
-                Ok(match m.read(self.state.at(i))? {
-                    State::Waiting(ticket) if first.is_none_or(|(before, _)| ticket < before) => Some((ticket, i)),
-                    State::Waiting(ticket) if m.mutant("grants-the-last") => Some((ticket, i)),
-                    _ => first,
-                })
+                let State::Waiting(ticket) = m.read(self.state.at(i))? else { return Ok(Continue((first, left))) };
+                let earlier = first.is_none_or(|(before, _)| ticket < before) || m.mutant("grants-the-last");
+                let first = if earlier { Some((ticket, i)) } else { first };
+                Ok(if left <= 1 { Break((first, 0)) } else { Continue((first, left - 1)) })
             })?;
             // Nobody waits only if the count is wrong, and it never is unless somebody has scribbled in the table.
             let Some((ticket, heir)) = first else { return Ok(Break(())) };

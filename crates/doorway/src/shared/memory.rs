@@ -316,7 +316,7 @@ impl Mortal for Mapped<'_> {
         Ok(self.round >= YIELDS && identity::is_dead(owner))
     }
 
-    /// Spins and lets others run for a moment, then sleeps until it is woken or it is time to look. The first two in line look each
+    /// Spins for a moment, then sleeps until it is woken or it is time to look. The first two in line look each
     /// time, and those behind them less often: they would all find the same.
     fn sleep(&mut self, state: Register<State>, seen: State) -> Result<bool, Stop> {
         self.wake_heir();
@@ -326,14 +326,14 @@ impl Mortal for Mapped<'_> {
             return Err(Stop::Damaged);
         }
         let changed = || word.load(Acquire) != seen.word() as u64;
-        for round in 0..SPINS / 4 + 4 {
+        self.slept += 1;
+        // Not for long, and without letting others run: whom the processor turns to then is seldom who is waited for.
+        for _ in 0..SPINS {
             if changed() {
-                self.slept += 1;
                 return Ok(false);
             }
-            if round < SPINS / 4 { spin_loop() } else { thread::yield_now() }
+            spin_loop();
         }
-        self.slept += 1;
         let now = Instant::now();
         let left = self.until.map_or(LOOK, |until| until.saturating_duration_since(now).min(LOOK));
         let asleep = self.words.get(state.index() / ROW * ROW + row::ASLEEP).ok_or(Stop::Damaged)?;
@@ -351,7 +351,7 @@ impl Mortal for Mapped<'_> {
         }
         self.file.check()?;
         let before = self.before(state, seen);
-        Ok(self.slept % before.clamp(1, 10) == 0)
+        Ok(self.slept.is_multiple_of(before.clamp(1, 10)))
     }
 
     fn wake(&mut self, state: Register<State>) {
