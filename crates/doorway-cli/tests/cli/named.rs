@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{BufRead, BufReader, Read},
     os::unix::process::{CommandExt, ExitStatusExt},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, ChildStdout, Command, Stdio},
     thread,
     time::{Duration, Instant},
@@ -351,7 +351,9 @@ fn bad_names_and_files_are_refused() {
     locks.prints(&["run", "good", "--", "true"]);
     let ran = locks.ran(&["status"]);
     assert!(
-        ran.code == Some(1) && ran.out.starts_with("good: semaphore, 1 slot") && ran.err.contains("text"),
+        ran.code == Some(1)
+            && ran.out.contains("good: semaphore, 1 slot, 0 inside, 0 waiting\n")
+            && ran.err.contains("text"),
         "{}",
         ran.err
     );
@@ -410,11 +412,8 @@ fn completions_and_manual_pages_come_from_the_same_definitions() {
     locks.prints(&["man", pages.to_str().expect("text")]);
     let page = fs::read_to_string(pages.join("doorway-run.1")).expect("it is there");
     assert!(page.contains("DOORWAY_SLOT") && page.contains("conflict"), "{page}");
-    assert!(Path::new("/usr/bin/bash").exists().then(|| syntax_is_fine(&locks)).unwrap_or(true));
-}
-
-fn syntax_is_fine(locks: &Locks) -> bool {
+    // What is made for bash is what bash can read.
     let script = locks.path(".completions");
     fs::write(&script, locks.prints(&["completions", "bash"])).expect("it can be written");
-    Command::new("bash").arg("-n").arg(script).status().is_ok_and(|status| status.success())
+    assert!(Command::new("bash").arg("-n").arg(script).status().expect("there is a bash").success());
 }

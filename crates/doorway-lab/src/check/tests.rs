@@ -76,6 +76,7 @@ fn shapes(n: usize, passages: Option<u32>, kind: RegisterKind) -> HashSet<Shape>
     let space = Mutex::new(Space::new(&*subject, kind).expect("it runs"));
     let rules = Rules {
         endless: None,
+        kills: None,
         retries: None,
         k: 1,
         bounded: passages.is_some(),
