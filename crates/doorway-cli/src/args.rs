@@ -37,6 +37,7 @@ pub(crate) enum Lab {
     #[command(after_help = RMR_HELP)]
     Rmr(Rmr),
     /// Run a saved trace again, step by step
+    #[command(after_help = REPLAY_HELP)]
     Replay(Replay),
 }
 
@@ -72,8 +73,19 @@ Examples:
   doorway lab check bakery --property fifo-enabling
   doorway lab check bakery --equivalent-to burns-lamport
   doorway lab check burns-lamport -n 3 --property starvation-freedom --trace starved.json
+  doorway lab check k-bakery -n 4 -k 2 --passages 1 --property fife --trace fife.html
   doorway lab check black-white-bakery --mutant as-printed
   doorway lab check group-black-white-bakery -n 3 --sessions 2";
+
+const REPLAY_HELP: &str = "\
+The page shows the run as a diagram with a lane for each process, the registers, the remote memory
+references and the pseudocode. It is one file that needs no network. ← and → make one step, Home and End
+go to the start and the end.
+
+Examples:
+  doorway lab check k-bakery -n 4 -k 2 --passages 1 --property fife --trace fife.json
+  doorway lab replay fife.json
+  doorway lab replay fife.json --html fife.html";
 
 const SIMULATE_HELP: &str = "\
 Schedulers:
@@ -254,7 +266,7 @@ pub(crate) struct Check {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write the first counterexample to this file, for `lab replay`
+    /// Write the first counterexample to this file, for `lab replay`; as a page to look at if its name ends in .html
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
 }
@@ -330,6 +342,9 @@ pub(crate) struct Rmr {
 pub(crate) struct Replay {
     /// A trace written by `doorway lab check --trace`
     pub(crate) file: PathBuf,
+    /// Write the run to this file as a page to look at
+    #[arg(long, value_name = "OUT")]
+    pub(crate) html: Option<PathBuf>,
 }
 
 /// A value for every algorithm, or as `ALG=VALUE` for one of them.

@@ -213,6 +213,14 @@ impl Trace {
     /// # Errors
     /// If the algorithm does something else, or nothing is violated.
     pub fn replay(&self) -> Result<Replayed, TraceError> {
+        self.replay_watched(|_, _, _| {})
+    }
+
+    /// The same, with somebody who sees the machine after every step, the step, and what it violated.
+    pub(crate) fn replay_watched(
+        &self,
+        mut watch: impl FnMut(&Machine<'_>, &Event, &[Property]),
+    ) -> Result<Replayed, TraceError> {
         let subject = self.subject()?;
         let registers = self
             .registers
@@ -239,6 +247,7 @@ impl Trace {
             if (&actual.access, actual.line, &actual.region) != (&step.access, step.line, &step.region) {
                 return Err(diverged(actual.words()));
             }
+            watch(&run.machine, &event, &violated);
             replayed.violations.extend(violated.into_iter().map(|property| (i, property)));
             replayed.events.push(event);
             turns.push(turn);

@@ -1,0 +1,6 @@
+//! Pages in a browser: Chromium, which `scripts/need chromium` installs.
+
+#![allow(missing_docs, unreachable_pub)]
+
+mod chromium;
+mod viewer;
