@@ -36,6 +36,9 @@ pub(crate) enum Lab {
     /// Measure how remote memory references grow with the number of processes
     #[command(after_help = RMR_HELP)]
     Rmr(Rmr),
+    /// Make up a schedule by hand, in a browser
+    #[command(after_help = EXPLORE_HELP)]
+    Explore(Explore),
     /// Run a saved trace again, step by step
     #[command(after_help = REPLAY_HELP)]
     Replay(Replay),
@@ -76,6 +79,17 @@ Examples:
   doorway lab check k-bakery -n 4 -k 2 --passages 1 --property fife --trace fife.html
   doorway lab check black-white-bakery --mutant as-printed
   doorway lab check group-black-white-bakery -n 3 --sessions 2";
+
+const EXPLORE_HELP: &str = "\
+Prints the address of a page, served to this machine alone until Ctrl-C. In the page, say who moves
+next or crashes, see what each could do and whether it would get in alone, go back, let a scheduler
+decide for a while, and save what came of it: as a trace for lab replay, or as a script for lab check
+--script and lab simulate.
+
+Examples:
+  doorway lab explore bakery
+  doorway lab explore k-bakery -n 3 -k 2
+  doorway lab explore group-bakery -n 3 --sessions 2";
 
 const REPLAY_HELP: &str = "\
 The page shows the run as a diagram with a lane for each process, the registers, the remote memory
@@ -336,6 +350,12 @@ pub(crate) struct Rmr {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Explore {
+    #[command(flatten)]
+    pub(crate) instance: Instance,
 }
 
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ mod args;
 mod bench;
 mod chart;
 mod error;
+mod http;
 mod lab;
 mod output;
 mod progress;

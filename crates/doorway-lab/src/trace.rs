@@ -6,6 +6,7 @@ mod script;
 use doorway_core::{Property, RegisterKind, Session, Size, layout::Erased};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::confirm::{Alone, alone};
 use crate::{
     entrant::Entrant,
     fault::Fault,
@@ -317,17 +318,35 @@ impl<'s> Run<'s> {
     }
 }
 
+/// A choice as it stands in a trace; nothing where there is no other.
+pub(crate) fn in_words(choice: Choice, session: Session) -> Option<String> {
+    match choice {
+        Choice::Go => None,
+        Choice::Request(_) if session != Session::NONE => Some(format!("session {}", session.0)),
+        Choice::Request(0) => None,
+        Choice::Request(r) => Some(format!("request {r}")),
+        Choice::Abandon => Some("abandon".into()),
+        Choice::Outcome(o) => Some(format!("outcome {o}")),
+    }
+}
+
+/// The choice that these words stand for, if they are any.
+pub(crate) fn from_words(words: Option<&str>) -> Option<Choice> {
+    Some(match words {
+        None => Choice::Go,
+        Some("abandon") => Choice::Abandon,
+        Some(words) => match words.split_once(' ')? {
+            ("session", number) => Choice::Request(number.parse::<u32>().ok()?.checked_sub(1)?),
+            ("request", number) => Choice::Request(number.parse().ok()?),
+            ("outcome", number) => Choice::Outcome(number.parse().ok()?),
+            _ => return None,
+        },
+    })
+}
+
 impl TraceStep {
     pub(crate) fn new(event: &Event, turn: Turn) -> Self {
-        let choice = match turn.choice {
-            Choice::Go => None,
-            _ if event.half == Some(Half::End) => None,
-            Choice::Request(_) if event.session != Session::NONE => Some(format!("session {}", event.session.0)),
-            Choice::Request(0) => None,
-            Choice::Request(r) => Some(format!("request {r}")),
-            Choice::Abandon => Some("abandon".into()),
-            Choice::Outcome(o) => Some(format!("outcome {o}")),
-        };
+        let choice = if event.half == Some(Half::End) { None } else { in_words(turn.choice, event.session) };
         Self {
             process: event.process,
             line: event.line,
@@ -340,17 +359,7 @@ impl TraceStep {
 
     /// What the process is to do; `None` if that cannot be read.
     fn turn(&self) -> Option<Turn> {
-        let choice = match self.choice.as_deref() {
-            None => Choice::Go,
-            Some("abandon") => Choice::Abandon,
-            Some(text) => match text.split_once(' ')? {
-                ("session", number) => Choice::Request(number.parse::<u32>().ok()?.checked_sub(1)?),
-                ("request", number) => Choice::Request(number.parse().ok()?),
-                ("outcome", number) => Choice::Outcome(number.parse().ok()?),
-                _ => return None,
-            },
-        };
-        Some(Turn { process: self.process, choice, garbage: self.garbage })
+        Some(Turn { process: self.process, choice: from_words(self.choice.as_deref())?, garbage: self.garbage })
     }
 
     fn words(&self) -> String {

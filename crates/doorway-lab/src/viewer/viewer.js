@@ -188,7 +188,7 @@ function showNow() {
 function showProcesses() {
   const mover = at > 0 ? run.steps[at - 1].process : null;
   const sessions = run.trace.sessions > 0;
-  const head = ["process", "section", ...(sessions ? ["session"] : []), "next line", "passages", "CC", "DSM"];
+  const head = ["process", "section", ...(sessions ? ["session"] : []), "next line", "passages", "RMR in CC", "in DSM"];
   const rows = [make("tr", {}, ...head.map((text) => make("th", {}, text)))];
   for (const [p, process] of run.processes(at)) {
     const section = run.section(run.lane.get(p), at);
@@ -329,6 +329,24 @@ function save(name, text, type) {
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
+/** The trace, for `lab replay`. */
+function traceText() {
+  // ∞ is the largest word there is, which numbers here are not made for.
+  return JSON.stringify(run.trace, null, 2).replace(/("garbage": )18446744073709552000\b/g, "$118446744073709551615") + "\n";
+}
+
+/** The schedule, for `--script`; nothing if scripts have no words for it. */
+function scriptText() {
+  const lines = run.steps.map(({ process, choice, garbage }) => {
+    if (garbage !== undefined) return `${process} reads ${garbage > Number.MAX_SAFE_INTEGER ? "∞" : garbage}`;
+    const [what, number] = (choice ?? "").split(" ");
+    return { "": `${process}`, session: `${process} asks ${number}`, outcome: `${process} chooses ${number}` }[what];
+  });
+  if (lines.includes(undefined)) return null;
+  if (run.trace.loop_from !== null) lines.splice(run.trace.loop_from, 0, "again");
+  return lines.join("\n") + "\n";
+}
+
 /** Shows another film in the same page, after so many steps. */
 function show(film, step) {
   run = new Run(film);
@@ -341,6 +359,7 @@ function show(film, step) {
   $("shows").textContent = trace.property ? `${trace.property} is violated: ${trace.shows}.` : "";
   $("slider").max = run.length;
   $("main").hidden = false;
+  $("script").hidden = scriptText() === null;
   prepareCode();
   prepareRegisters();
   prepareDiagram();
@@ -374,7 +393,8 @@ function listen() {
     event.preventDefault();
     goto(at + keys[event.key]);
   });
-  $("save").addEventListener("click", () => save(`${run.trace.algorithm}.json`, JSON.stringify(run.trace, null, 2) + "\n", "application/json"));
+  $("save").addEventListener("click", () => save(`${run.trace.algorithm}.json`, traceText(), "application/json"));
+  $("script").addEventListener("click", () => save(`${run.trace.algorithm}.script`, scriptText(), "text/plain"));
 }
 
 function start() {
