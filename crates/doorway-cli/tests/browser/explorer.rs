@@ -65,7 +65,7 @@ fn the_second_process_is_refused() {
             act(&mut page, 1, ".move", steps);
         }
         assert_eq!(section(&mut page, 1), "waiting");
-        assert!(page.text(".card[data-process='1'] .alone").contains("waits for ever"));
+        assert!(page.text(".card[data-process='1'] .alone").contains("never enters"));
         assert_eq!(page.text("tr[data-process='0'] .chip"), "critical");
         assert_eq!(page.text("tr[data-process='1'] .chip"), "waiting");
         // Back to before process 1 came, and it is as it was.

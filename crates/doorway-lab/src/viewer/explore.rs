@@ -278,7 +278,7 @@ impl<'s> Take<'s> {
         Ok(alone(&mut run, p).map(|alone| match alone {
             Alone::Enters(1) => "alone, it enters with its next step".into(),
             Alone::Enters(steps) => format!("alone, it enters after {steps} steps"),
-            Alone::GoesRound => "alone, it waits for ever: somebody else has to move".into(),
+            Alone::GoesRound => "alone, it never enters: somebody else has to move".into(),
         }))
     }
 }
@@ -305,24 +305,24 @@ mod tests {
     /// What is saved can be replayed, crashes included.
     #[test]
     fn a_schedule_is_a_trace() {
-        let mut schedule = vec![json!({ "process": 0 }); 5];
-        schedule.extend(vec![json!({ "process": 1 }); 3]);
+        let mut schedule = vec![json!({ "process": 0 }); 6];
+        schedule.extend(vec![json!({ "process": 1 }); 4]);
         schedule.push(json!({ "process": 0, "crashes": true }));
         let seen = answer(json!({ "schedule": schedule })).expect("it can be followed");
-        assert_eq!(seen["crashes"], json!([{ "process": 0, "after": 8 }]));
+        assert_eq!(seen["crashes"], json!([{ "process": 0, "after": 10 }]));
         assert_eq!(seen["live"]["processes"][0]["section"], "critical");
         assert_eq!(seen["live"]["processes"][0]["moves"], json!([]));
         let second = &seen["live"]["processes"][1];
         assert_eq!(second["section"], "waiting");
         assert_eq!(second["moves"][0]["line"], 7);
-        assert!(second["alone"].as_str().is_some_and(|alone| alone.contains("waits for ever")), "{second}");
+        assert!(second["alone"].as_str().is_some_and(|alone| alone.contains("never enters")), "{second}");
         let trace = Trace::parse(&seen["trace"].to_string()).expect("a trace");
-        assert_eq!(trace.replay().expect("it replays").events.len(), 8);
+        assert_eq!(trace.replay().expect("it replays").events.len(), 10);
         // What would come of a move is what comes of it.
         let next = &second["moves"][0];
         schedule.push(json!({ "process": 1 }));
         let after = answer(json!({ "schedule": schedule })).expect("it can be followed");
-        let step = &after["trace"]["steps"][8];
+        let step = &after["trace"]["steps"][10];
         assert_eq!((&step["access"], &step["region"], &step["line"]), (&next["access"], &next["to"], &next["line"]));
     }
 
