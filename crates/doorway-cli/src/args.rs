@@ -280,7 +280,7 @@ pub(crate) struct Check {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write the first counterexample to this file, for `lab replay`; as a page to look at if its name ends in .html
+    /// Write the first counterexample here, for `lab replay`, or as a page if it is .html
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
 }

@@ -171,7 +171,7 @@ function showNow() {
   const more = make("div", { class: "more" }, `${KINDS[frame.kind] ?? frame.kind}, then in `, chip(step.region, step.region));
   const references = [frame.cc ? "CC" : null, frame.dsm ? "DSM" : null].filter(Boolean);
   more.append(references.length ? ` · remote in ${references.join(" and ")}` : frame.register === null ? "" : " · no remote reference");
-  if (frame.kind === "read") {
+  if (frame.kind === "read" && step.garbage === undefined) {
     const { since } = run.value(frame.register, at - 1);
     if (since > 0) more.append(" · as ", link(`process ${run.steps[since - 1].process} left it in step ${since}`, since));
     else more.append(" · as it was at the start");
@@ -250,14 +250,15 @@ function prepareRegisters() {
     const home = register.home === null ? "in nobody's memory" : `in the memory of process ${register.home}`;
     const element = make("div", { class: "register", title: home, "data-register": register.name },
       make("span", { class: "name" }, register.name), value);
-    const group = register.name.replace(/\[.*/, "");
-    if (!groups.has(group)) groups.set(group, []);
-    groups.get(group).push(element);
-    return { element, value, longest: Math.max(register.name.length, ...run.held[r].values.map((text) => text.length)) };
+    const name = register.name.replace(/\[.*/, "");
+    if (!groups.has(name)) groups.set(name, { elements: [], longest: 0 });
+    const group = groups.get(name);
+    group.elements.push(element);
+    group.longest = run.held[r].values.reduce((longest, text) => Math.max(longest, text.length), group.longest);
+    return { element, value };
   });
-  const width = (elements) => Math.max(...run.registers.filter(({ element }) => elements.includes(element)).map(({ longest }) => longest));
-  const all = [...groups.values()].map((elements) =>
-    make("div", { class: "group", style: width(elements) > 14 ? "--cell: min(19rem, 100%)" : null }, ...elements));
+  const all = [...groups.values()].map(({ elements, longest }) =>
+    make("div", { class: "group", style: longest > 10 ? "--cell: min(15rem, 100%)" : null }, ...elements));
   const left = run.film.left_out;
   if (left > 0) all.push(make("p", { class: "more" }, `and ${left} more, which nobody touches`));
   $("registers").replaceChildren(...all);
