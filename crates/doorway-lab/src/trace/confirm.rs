@@ -21,12 +21,18 @@ pub(crate) enum Alone {
     GoesRound,
 }
 
-/// Lets only `p` move, in a run that forgets; `None` if the algorithm cannot be run like that.
+/// Who has neither entered nor come back after as many steps may write something new in each round, and never will.
+const PATIENCE: usize = 10_000;
+
+/// Lets only `p` move, in a run that forgets; `None` if it does neither for a long time, or cannot be run like that.
 pub(crate) fn alone(run: &mut Run<'_>, p: usize) -> Option<Alone> {
     let mut seen = FxHashSet::default();
     let turn = Turn { process: p, choice: Choice::Go, garbage: None };
     let mut steps = 0;
     while run.machine.region(p).is_entry() {
+        if steps == PATIENCE {
+            return None;
+        }
         if !seen.insert(run.machine.local(p).clone()) {
             return Some(Alone::GoesRound);
         }

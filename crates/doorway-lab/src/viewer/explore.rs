@@ -285,7 +285,7 @@ impl<'s> Take<'s> {
 
 #[cfg(test)]
 mod tests {
-    use doorway_core::Size;
+    use doorway_core::{Problem, Size};
     use serde_json::{Value, json};
 
     use super::*;
@@ -338,6 +338,28 @@ mod tests {
             let run = json!({ "scheduler": scheduler, "seed": 0, "steps": 9_999 });
             let seen = answer(json!({ "schedule": [], "run": run })).expect("it runs");
             assert_eq!(seen["frames"].as_array().map(Vec::len), Some(MOST), "{scheduler}");
+        }
+    }
+
+    /// Every algorithm can be explored, and whatever becomes of it alone, an answer comes.
+    #[test]
+    fn every_algorithm_can_be_explored() {
+        for entrant in Entrant::all() {
+            let (k, sessions) = match entrant.claims.problem {
+                Problem::Mutex => (1, 0),
+                Problem::KExclusion => (2, 0),
+                Problem::Group => (3, 2),
+            };
+            let subject = entrant.build(Size { n: 3, k, sessions }, None, false).expect("it serves three");
+            let explorer = Explorer::new(subject);
+            for steps in [0, 10, 40, 150] {
+                let run = json!({ "scheduler": "random", "seed": steps, "steps": steps });
+                let plan = serde_json::from_value(json!({ "schedule": [], "run": run })).expect("a plan");
+                let answer = explorer.answer(plan).expect("it can be followed");
+                let seen: Value = serde_json::from_str(&answer).expect("JSON");
+                let trace = Trace::parse(&seen["trace"].to_string()).expect("a trace");
+                assert_eq!(trace.replay().expect("it replays").events.len(), steps, "{}", entrant.name);
+            }
         }
     }
 
