@@ -6,7 +6,7 @@ mod script;
 use doorway_core::{Property, RegisterKind, Session, Size, layout::Erased};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::confirm::{Alone, alone};
+pub(crate) use self::confirm::{Alone, PATIENCE, alone};
 use crate::{
     entrant::Entrant,
     fault::Fault,

@@ -22,7 +22,7 @@ pub(crate) enum Alone {
 }
 
 /// Who has neither entered nor come back after as many steps may write something new in each round, and never will.
-const PATIENCE: usize = 10_000;
+pub(crate) const PATIENCE: usize = 10_000;
 
 /// Lets only `p` move, in a run that forgets; `None` if it does neither for a long time, or cannot be run like that.
 pub(crate) fn alone(run: &mut Run<'_>, p: usize) -> Option<Alone> {

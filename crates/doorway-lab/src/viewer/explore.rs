@@ -12,7 +12,7 @@ use crate::{
     schedule::{ScheduleError, View, scheduler},
     simulate::choose,
     subject::{Choice, Region, Subject},
-    trace::{Alone, Run, Trace, TraceStep, Turn, alone, from_words, in_words},
+    trace::{Alone, PATIENCE, Run, Trace, TraceStep, Turn, alone, from_words, in_words},
 };
 
 /// A schedule has at most so many steps: as many can be run again at each click.
@@ -265,21 +265,23 @@ impl<'s> Take<'s> {
             let (choice, to) = (self.words(step.choice), name(to));
             moves.push(Possible { choice, line: step.access.line, access, to });
         }
-        let alone = if machine.region(p).is_entry() && !crashed { self.alone(p)? } else { None };
+        let tries = machine.region(p).is_entry() && !crashed;
+        let alone = if tries { Some(self.alone(p)?) } else { None };
         Ok(Able { section: name(machine.region(p)), crashed, moves, alone })
     }
 
     /// What becomes of a process if only it moves from here on, in words.
-    fn alone(&self, p: usize) -> Result<Option<String>, ExploreError> {
+    fn alone(&self, p: usize) -> Result<String, ExploreError> {
         let mut run = Run::new(self.subject, RegisterKind::Atomic, true).map_err(ExploreError::Fault)?;
         for turn in &self.turns {
             run.take(*turn).map_err(ExploreError::Fault)?;
         }
-        Ok(alone(&mut run, p).map(|alone| match alone {
-            Alone::Enters(1) => "alone, it enters with its next step".into(),
-            Alone::Enters(steps) => format!("alone, it enters after {steps} steps"),
-            Alone::GoesRound => "alone, it never enters: somebody else has to move".into(),
-        }))
+        Ok(match alone(&mut run, p) {
+            Some(Alone::Enters(1)) => "alone, it enters with its next step".into(),
+            Some(Alone::Enters(steps)) => format!("alone, it enters after {steps} steps"),
+            Some(Alone::GoesRound) => "alone, it never enters: somebody else has to move".into(),
+            None => format!("alone, it has not entered after {PATIENCE} steps"),
+        })
     }
 }
 
@@ -341,7 +343,24 @@ mod tests {
         }
     }
 
-    /// Every algorithm can be explored, and whatever becomes of it alone, an answer comes.
+    /// Who finds a closed backpack tries again with a number that is new each time, and never comes back to where it was.
+    #[test]
+    fn who_tries_for_ever_is_not_followed_for_ever() {
+        let entrant = Entrant::named("randomized").expect("it is there");
+        let explorer = Explorer::new(entrant.build(Size::mutex(2), None, false).expect("two"));
+        let seen = |schedule: &[Value]| -> Value {
+            let plan = serde_json::from_value(json!({ "schedule": schedule })).expect("a plan");
+            serde_json::from_str(&explorer.answer(plan).expect("it can be followed")).expect("JSON")
+        };
+        let mut schedule = Vec::new();
+        while seen(&schedule)["live"]["processes"][0]["section"] != "critical" {
+            schedule.push(json!({ "process": 0 }));
+        }
+        schedule.push(json!({ "process": 1 }));
+        assert_eq!(seen(&schedule)["live"]["processes"][1]["alone"], "alone, it has not entered after 10000 steps");
+    }
+
+    /// Every algorithm can be explored, and what is saved replays.
     #[test]
     fn every_algorithm_can_be_explored() {
         for entrant in Entrant::all() {
