@@ -157,6 +157,14 @@ fn a_long_trace_opens_and_scrolls() {
         assert_eq!(page.text(".step.current .number"), (steps - 10).to_string());
         page.eval("document.getElementById('scroll').scrollTop = 2500 * 24");
         page.wait_for("document.querySelector('[data-step=\"2500\"]')");
+        // A little up and down, where most rows stay: each is there once, in order.
+        for top in [2490, 2512, 2480, 2499] {
+            page.eval(&format!("document.getElementById('scroll').scrollTop = {top} * 24"));
+            page.wait_for(&format!("document.getElementById('rows').firstChild.dataset.step == {top} - 10"));
+            let steps = page.eval("[...document.querySelectorAll('.step')].map((s) => Number(s.dataset.step))");
+            let steps: Vec<u64> = serde_json::from_value(steps).expect("numbers");
+            assert!(steps.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{steps:?}");
+        }
         assert!(page.eval("document.querySelectorAll('.step').length").as_u64() < Some(100));
         page.is_well();
     }

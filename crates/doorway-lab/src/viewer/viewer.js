@@ -307,14 +307,26 @@ function row(i) {
   return element;
 }
 
-/** Draws the rows in sight, or all of them on paper. */
-function showRows(all = false) {
+/** The rows that are there, by their steps, in order. */
+let drawn = new Map();
+
+/** Draws the rows in sight, or all of them on paper. Where nothing but the place has changed, those that are there may stay. */
+function showRows({ all = false, keep = false } = {}) {
   const scroll = $("scroll");
   const first = all ? 0 : Math.max(0, Math.floor(scroll.scrollTop / ROW) - 10);
   const last = all ? run.length : Math.min(run.length, Math.ceil((scroll.scrollTop + scroll.clientHeight) / ROW) + 10);
-  const rows = [];
-  for (let i = first; i <= last; i++) rows.push(row(i));
-  $("rows").replaceChildren(...rows);
+  const rows = new Map();
+  for (let i = first; i <= last; i++) rows.set(i, (keep && drawn.get(i)) || row(i));
+  if (keep) {
+    const [top] = drawn.keys();
+    const fresh = [...rows].filter(([i]) => !drawn.has(i));
+    for (const [i, element] of drawn) if (!rows.has(i)) element.remove();
+    $("rows").prepend(...fresh.filter(([i]) => i < top).map(([, element]) => element));
+    $("rows").append(...fresh.filter(([i]) => i > top).map(([, element]) => element));
+  } else {
+    $("rows").replaceChildren(...rows.values());
+  }
+  drawn = rows;
 }
 
 function keepInSight() {
@@ -381,11 +393,11 @@ function listen() {
     drawing = true;
     requestAnimationFrame(() => {
       drawing = false;
-      showRows();
+      showRows({ keep: true });
     });
   });
   addEventListener("resize", () => showRows());
-  addEventListener("beforeprint", () => showRows(true));
+  addEventListener("beforeprint", () => showRows({ all: true }));
   addEventListener("afterprint", () => showRows());
   const keys = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
   document.addEventListener("keydown", (event) => {
