@@ -64,7 +64,11 @@ pub(crate) enum Lab {
     /// Measure how remote memory references grow with the number of processes
     #[command(after_help = RMR_HELP)]
     Rmr(Rmr),
+    /// Make up a schedule by hand, in a browser
+    #[command(after_help = EXPLORE_HELP)]
+    Explore(Explore),
     /// Run a saved trace again, step by step
+    #[command(after_help = REPLAY_HELP)]
     Replay(Replay),
 }
 
@@ -100,8 +104,30 @@ Examples:
   doorway lab check bakery --property fifo-enabling
   doorway lab check bakery --equivalent-to burns-lamport
   doorway lab check burns-lamport -n 3 --property starvation-freedom --trace starved.json
+  doorway lab check k-bakery -n 4 -k 2 --passages 1 --property fife --trace fife.html
   doorway lab check black-white-bakery --mutant as-printed
   doorway lab check group-black-white-bakery -n 3 --sessions 2";
+
+const EXPLORE_HELP: &str = "\
+Prints the address of a page, served to this machine alone until Ctrl-C. In the page, say who moves
+next or crashes, see what each could do and whether it would get in alone, go back, let a scheduler
+decide for a while, and save what came of it: as a trace for lab replay, or as a script for lab check
+--script and lab simulate.
+
+Examples:
+  doorway lab explore bakery
+  doorway lab explore k-bakery -n 3 -k 2
+  doorway lab explore group-bakery -n 3 --sessions 2";
+
+const REPLAY_HELP: &str = "\
+The page shows the run as a diagram with a lane for each process, the registers, the remote memory
+references and the pseudocode. It is one file that needs no network. ← and → make one step, Home and End
+go to the start and the end.
+
+Examples:
+  doorway lab check k-bakery -n 4 -k 2 --passages 1 --property fife --trace fife.json
+  doorway lab replay fife.json
+  doorway lab replay fife.json --html fife.html";
 
 const SIMULATE_HELP: &str = "\
 Schedulers:
@@ -285,7 +311,7 @@ pub(crate) struct Check {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write the first counterexample to this file, for `lab replay`
+    /// Write the first counterexample here, for `lab replay`, or as a page if it is .html
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
 }
@@ -358,9 +384,18 @@ pub(crate) struct Rmr {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Explore {
+    #[command(flatten)]
+    pub(crate) instance: Instance,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Replay {
     /// A trace written by `doorway lab check --trace`
     pub(crate) file: PathBuf,
+    /// Write the run to this file as a page to look at
+    #[arg(long, value_name = "OUT")]
+    pub(crate) html: Option<PathBuf>,
 }
 
 /// A value for every algorithm, or as `ALG=VALUE` for one of them.

@@ -34,6 +34,9 @@ pub(crate) enum Failure {
     /// Standard output is gone.
     #[error("cannot write the output: {0}")]
     Output(io::Error),
+    /// No port on the loopback.
+    #[error("cannot serve a page on 127.0.0.1: {0}")]
+    Loopback(io::Error),
     /// The algorithm cannot be run in the lab.
     #[error("this cannot be explored: {0}")]
     Fault(Fault),

@@ -7,6 +7,7 @@ mod bench;
 mod chart;
 mod error;
 mod generate;
+mod http;
 mod lab;
 mod named;
 mod output;

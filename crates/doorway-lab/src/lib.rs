@@ -5,7 +5,7 @@
 //! - [`rmr`] does so for one n after the other and says how the references grow; [`most`](most()) finds their maximum
 //!   over all runs;
 //! - [`machine`] runs one schedule, step by step;
-//! - [`trace`] keeps schedules in files.
+//! - [`trace`] keeps schedules in files, and [`viewer`] shows them.
 //!
 //! An algorithm gets here through the registry of `doorway-core`, as an [`Entrant`]. Nothing about it is written twice:
 //! what is explored is the code that ships.
@@ -26,6 +26,7 @@ pub mod schedule;
 pub mod simulate;
 mod subject;
 pub mod trace;
+pub mod viewer;
 
 pub use check::{
     Comparison, Difference, Incomparable, Joint, Limits, Maxima, Most, Options, Progress, Report, Verdict, attempts,

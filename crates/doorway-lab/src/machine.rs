@@ -321,6 +321,18 @@ impl<'s> Machine<'s> {
         })
     }
 
+    /// What process `p` would do with this move, in words, and where it would be then. For atomic registers.
+    ///
+    /// # Errors
+    /// When the algorithm cannot be run in the lab.
+    pub(crate) fn preview(&self, p: usize, step: &Move) -> Result<(String, Region), Fault> {
+        let register = self.register_of(step);
+        let value = register.map(|register| self.value(register));
+        let stepped = self.subject.step(p, self.local(p), step.choice, value, self.cut)?;
+        let words = self.describe(step, register, value, stepped.effect.as_deref(), false, None);
+        Ok((words, stepped.local.region()))
+    }
+
     fn touch(&mut self, p: usize, step: &Move) -> Touch {
         let Some(slot) = self.memory.slot(step.access.register) else { return Touch::default() };
         let touched = self.memory.at(slot);

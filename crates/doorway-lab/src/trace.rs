@@ -6,6 +6,7 @@ mod script;
 use doorway_core::{ANY_NUMBER, Property, RegisterKind, Session, Size, layout::Erased};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::confirm::{Alone, PATIENCE, alone};
 use crate::{
     entrant::Entrant,
     fault::Fault,
@@ -217,6 +218,14 @@ impl Trace {
     /// # Errors
     /// If the algorithm does something else, or nothing is violated.
     pub fn replay(&self) -> Result<Replayed, TraceError> {
+        self.replay_watched(|_, _, _| {})
+    }
+
+    /// The same, with somebody who sees the machine after every step, the step, and what it violated.
+    pub(crate) fn replay_watched(
+        &self,
+        mut watch: impl FnMut(&Machine<'_>, &Event, &[Property]),
+    ) -> Result<Replayed, TraceError> {
         let subject = self.subject()?;
         let registers = self
             .registers
@@ -243,6 +252,7 @@ impl Trace {
             if (&actual.access, actual.line, &actual.region) != (&step.access, step.line, &step.region) {
                 return Err(diverged(actual.words()));
             }
+            watch(&run.machine, &event, &violated);
             replayed.violations.extend(violated.into_iter().map(|property| (i, property)));
             replayed.events.push(event);
             turns.push(turn);
@@ -312,18 +322,37 @@ impl<'s> Run<'s> {
     }
 }
 
+/// A choice as it stands in a trace; nothing where there is no other.
+pub(crate) fn in_words(choice: Choice, session: Session) -> Option<String> {
+    match choice {
+        Choice::Go => None,
+        Choice::Request(_) if session != Session::NONE => Some(format!("session {}", session.0)),
+        Choice::Request(0) => None,
+        Choice::Request(r) => Some(format!("request {r}")),
+        Choice::Abandon => Some("abandon".into()),
+        Choice::Kill => Some("kill".into()),
+        Choice::Outcome(o) => Some(format!("outcome {o}")),
+    }
+}
+
+/// The choice that these words stand for, if they are any.
+pub(crate) fn from_words(words: Option<&str>) -> Option<Choice> {
+    Some(match words {
+        None => Choice::Go,
+        Some("abandon") => Choice::Abandon,
+        Some("kill") => Choice::Kill,
+        Some(words) => match words.split_once(' ')? {
+            ("session", number) => Choice::Request(number.parse::<u32>().ok()?.checked_sub(1)?),
+            ("request", number) => Choice::Request(number.parse().ok()?),
+            ("outcome", number) => Choice::Outcome(number.parse().ok()?),
+            _ => return None,
+        },
+    })
+}
+
 impl TraceStep {
     pub(crate) fn new(event: &Event, turn: Turn) -> Self {
-        let choice = match turn.choice {
-            Choice::Go => None,
-            _ if event.half == Some(Half::End) => None,
-            Choice::Request(_) if event.session != Session::NONE => Some(format!("session {}", event.session.0)),
-            Choice::Request(0) => None,
-            Choice::Request(r) => Some(format!("request {r}")),
-            Choice::Abandon => Some("abandon".into()),
-            Choice::Kill => Some("kill".into()),
-            Choice::Outcome(o) => Some(format!("outcome {o}")),
-        };
+        let choice = if event.half == Some(Half::End) { None } else { in_words(turn.choice, event.session) };
         Self {
             process: event.process,
             line: event.line,
@@ -336,18 +365,7 @@ impl TraceStep {
 
     /// What the process is to do; `None` if that cannot be read.
     fn turn(&self) -> Option<Turn> {
-        let choice = match self.choice.as_deref() {
-            None => Choice::Go,
-            Some("abandon") => Choice::Abandon,
-            Some("kill") => Choice::Kill,
-            Some(text) => match text.split_once(' ')? {
-                ("session", number) => Choice::Request(number.parse::<u32>().ok()?.checked_sub(1)?),
-                ("request", number) => Choice::Request(number.parse().ok()?),
-                ("outcome", number) => Choice::Outcome(number.parse().ok()?),
-                _ => return None,
-            },
-        };
-        Some(Turn { process: self.process, choice, garbage: self.garbage })
+        Some(Turn { process: self.process, choice: from_words(self.choice.as_deref())?, garbage: self.garbage })
     }
 
     fn words(&self) -> String {

@@ -3,7 +3,9 @@
 use std::{fs, path::Path, process::ExitCode, thread};
 
 use doorway_core::{ANY_NUMBER, Primitive, Problem, Property, RegisterKind};
-use doorway_lab::{Entrant, Options, Progress, Report, Subject, Verdict, attempts, check, kills, trace::Trace};
+use doorway_lab::{
+    Entrant, Options, Progress, Report, Subject, Verdict, attempts, check, kills, trace::Trace, viewer::Film,
+};
 use serde_json::json;
 
 use super::{steps::steps, watch::watched};
@@ -44,9 +46,20 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
     }))
 }
 
-/// Saves a trace for `lab replay`.
+/// Saves a trace for `lab replay`, or as a page to look at.
 pub(super) fn write_trace(path: &Path, trace: &Trace) -> Result<(), Failure> {
-    fs::write(path, trace.to_json()).map_err(|error| Failure::File { verb: "write", path: path.into(), error })
+    let is_page = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("html"));
+    if is_page { write_page(path, trace) } else { write(path, &trace.to_json()) }
+}
+
+/// Writes the page that shows a trace.
+pub(super) fn write_page(path: &Path, trace: &Trace) -> Result<(), Failure> {
+    let film = Film::of(trace).map_err(|error| Failure::Trace { path: path.into(), error })?;
+    write(path, &film.page())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(path, text).map_err(|error| Failure::File { verb: "write", path: path.into(), error })
 }
 
 /// The kind of registers, if the algorithm can run on them.

@@ -2,6 +2,7 @@
 
 mod check;
 mod equivalent;
+mod explore;
 mod list;
 mod replay;
 mod rmr;
@@ -27,6 +28,7 @@ pub(crate) fn run(command: Lab) -> Result<ExitCode, Failure> {
         Lab::Check(args) => check::run(&args),
         Lab::Simulate(args) => simulate::run(&args),
         Lab::Rmr(args) => rmr::run(&args),
+        Lab::Explore(args) => explore::run(&args),
         Lab::Replay(args) => replay::run(&args),
     }
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use doorway_core::Size;
 use doorway_lab::trace::Trace;
 
-use super::steps::steps;
+use super::{check::write_page, steps::steps};
 use crate::{
     args::Replay,
     error::Failure,
@@ -18,6 +18,9 @@ pub(crate) fn run(args: &Replay) -> Result<ExitCode, Failure> {
     let foreign = |error| Failure::Trace { path: args.file.clone(), error };
     let trace = Trace::parse(&read(&args.file)?).map_err(foreign)?;
     let replayed = trace.replay().map_err(foreign)?;
+    if let Some(page) = &args.html {
+        write_page(page, &trace)?;
+    }
     let mutant = trace.mutant.as_ref().map_or(String::new(), |name| format!(", mutant {name}"));
     let mut out = format!(
         "{}{mutant}: {}, {} registers, {} steps\n",

@@ -5,6 +5,7 @@
 mod bench;
 mod check;
 mod equivalent;
+mod explore;
 mod groups;
 mod list;
 mod named;

@@ -248,3 +248,28 @@ fn a_damaged_byte_does_no_harm() {
         }
     }
 }
+
+/// The page is one file that holds the trace and asks for nothing from elsewhere.
+#[test]
+fn a_trace_becomes_a_page() {
+    let trace = violation();
+    let page = trace.file.with_file_name("page.html");
+    let printed = prints(0, &["lab", "replay", text(&trace.file), "--html", text(&page)]);
+    assert_eq!(steps(&printed), steps(&trace.printed));
+    let html = fs::read_to_string(&page).expect("a page");
+    assert!(html.contains("<title>black-white-bakery: mutual-exclusion is violated</title>"));
+    assert!(!html.contains("http://") && !html.contains("https://"), "it needs no network");
+    assert!(!html.contains("src="));
+    let film = html.split_once("id=\"film\">").and_then(|(_, rest)| rest.split_once("</script>")).expect("a film").0;
+    let film: Value = serde_json::from_str(film).expect("JSON");
+    assert_eq!(film["trace"], trace.value());
+    // The same from the check itself.
+    let direct = trace.file.with_file_name("direct.HTML");
+    prints(1, &["lab", "check", "black-white-bakery", "--mutant", "as-printed", "--trace", text(&direct)]);
+    assert!(fs::read_to_string(direct).expect("a page") == html);
+    // What cannot be written, or shows nothing, is said in a line.
+    let nowhere = trace.file.join("page.html");
+    assert!(refused(&["lab", "replay", text(&trace.file), "--html", text(&nowhere)]).contains("cannot write"));
+    fs::write(&trace.file, "{}").expect("written");
+    assert!(refused(&["lab", "replay", text(&trace.file), "--html", text(&page)]).contains("not a doorway trace"));
+}

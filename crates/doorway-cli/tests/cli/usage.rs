@@ -134,6 +134,7 @@ fn everything_has_help() {
         &["lab", "check"],
         &["lab", "simulate"],
         &["lab", "rmr"],
+        &["lab", "explore"],
         &["lab", "replay"],
         &["bench"],
     ] {

@@ -12,6 +12,40 @@ use crate::{
     subject::{Choice, Region},
 };
 
+/// What becomes of a process that is in its entry section if only it moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Alone {
+    /// It enters, after so many steps.
+    Enters(usize),
+    /// It comes back to where it was without entering.
+    GoesRound,
+}
+
+/// Who has neither entered nor come back after as many steps may write something new in each round, and never will.
+pub(crate) const PATIENCE: usize = 10_000;
+
+/// Lets only `p` move, in a run that forgets; `None` if it does neither for a long time, or cannot be run like that.
+pub(crate) fn alone(run: &mut Run<'_>, p: usize) -> Option<Alone> {
+    let mut seen = FxHashSet::default();
+    let turn = Turn { process: p, choice: Choice::Go, garbage: None };
+    let mut steps = 0;
+    while run.machine.region(p).is_entry() {
+        if steps == PATIENCE {
+            return None;
+        }
+        if !seen.insert(run.machine.local(p).clone()) {
+            return Some(Alone::GoesRound);
+        }
+        let (event, _) = run.take(turn).ok()?;
+        steps += 1;
+        if event.changed {
+            // Nobody else moves, so it has come back if it has and no register has changed.
+            seen.clear();
+        }
+    }
+    Some(Alone::Enters(steps))
+}
+
 impl Trace {
     /// Checks what the trace claims against its own replay. `run` stands at the end of `turns`.
     pub(super) fn confirm(&self, run: &mut Run<'_>, turns: &[Turn], replayed: &mut Replayed) -> Result<(), TraceError> {
@@ -61,20 +95,7 @@ impl Trace {
         if turns.iter().any(|turn| run.take(*turn).is_err()) {
             return false;
         }
-        let mut seen = FxHashSet::default();
-        let turn = Turn { process: p, choice: Choice::Go, garbage: None };
-        while run.machine.region(p).is_entry() {
-            if !seen.insert(run.machine.local(p).clone()) {
-                return true;
-            }
-            match run.take(turn) {
-                // Nobody else moves, so it has come back if it has and no register has changed.
-                Ok((event, _)) if event.changed => seen.clear(),
-                Ok(_) => {}
-                Err(_) => return false,
-            }
-        }
-        false
+        matches!(alone(&mut run, p), Some(Alone::GoesRound))
     }
 
     /// Whether somebody is in its remainder while another is in its entry section, which this one never leaves again; or in

@@ -1,0 +1,7 @@
+//! Pages in a browser: Chromium, which `scripts/need chromium` installs.
+
+#![allow(missing_docs, unreachable_pub)]
+
+mod chromium;
+mod explorer;
+mod viewer;
