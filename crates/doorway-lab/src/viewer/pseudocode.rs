@@ -52,6 +52,8 @@ pages! {
     "group-black-white-bakery",
     "strong-group-bakery",
     "strong-group-black-white-bakery",
+    "recoverable",
+    "recoverable-group" as "recoverable",
 }
 
 /// The pseudocode of an algorithm; nothing if there is no page.
