@@ -58,8 +58,13 @@ fn a_killed_process_loses_nothing_but_itself() {
 #[test]
 fn without_the_mutation_nothing_is_caught() {
     for name in ["recoverable", "recoverable-group"] {
+        let mut seen = Vec::new();
         for mutant in Entrant::named(name).expect("it is in the registry").claims.mutants {
             let Fate::Breaks { property, setting } = mutant.fate else { panic!("{} is not to be caught", mutant.name) };
+            if seen.contains(&(property, setting)) {
+                continue;
+            }
+            seen.push((property, setting));
             let verdict = explore(name, setting, None, &[property]).verdicts.remove(0);
             assert_eq!(verdict.holds, Some(true), "{}: {}", mutant.name, verdict.scope);
         }
