@@ -36,6 +36,11 @@ pub use semaphore::Semaphore;
 #[doc = include_str!("../../../docs/papers-as-locks.md")]
 struct PapersAsLocks;
 
+/// The example of the page, kept true.
+#[cfg(all(doctest, target_os = "linux"))]
+#[doc = include_str!("../../../docs/named-locks.md")]
+struct NamedLocks;
+
 /// The examples of the README, kept true.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

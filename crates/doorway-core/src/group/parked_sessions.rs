@@ -10,6 +10,7 @@
 //! of its own, whatever it asks for.
 
 pub mod hall;
+mod line;
 
 use core::ops::{Deref, DerefMut};
 

@@ -15,7 +15,7 @@ use std::{
 
 use doorway_core::{
     Registers, Session, Ticket, Value,
-    recoverable::{Owner, Place as Spot, State, Tally},
+    recoverable::{Owner, Place as Spot, Tally},
 };
 use rustix::time::{ClockId, clock_gettime};
 
@@ -24,7 +24,7 @@ use super::{
     file::{File, NAME, ROW},
     identity,
     map::Map,
-    memory::{Mapped, OutOfBounds, Quick, Stop, row},
+    memory::{Mapped, Quick, Stop, row},
 };
 
 /// A named lock of any kind.
@@ -57,7 +57,7 @@ const NO_SLOT: u32 = u32::MAX;
 
 impl Standing {
     #[inline(always)]
-    fn new(row: usize, spot: Spot) -> Self {
+    pub(super) fn new(row: usize, spot: Spot) -> Self {
         let slot = spot.slot.map_or(NO_SLOT, |slot| slot << 1 | u32::from(spot.recovered));
         Self { ticket: spot.ticket, row_and_slot: u64::from(slot) << 32 | row as u64 }
     }
@@ -306,7 +306,7 @@ impl Lock {
     }
 
     #[cold]
-    fn lost(&self) -> Stop {
+    pub(super) fn lost(&self) -> Stop {
         Error::Lost(self.path().into()).into()
     }
 
@@ -337,7 +337,7 @@ impl Lock {
 
     /// Keeps a row for later; gives it back if there are too many. With the guard.
     #[inline(always)]
-    fn keep_row<M: Registers>(&self, m: &mut M, row: usize) -> Result<(), M::Halt> {
+    pub(super) fn keep_row<M: Registers>(&self, m: &mut M, row: usize) -> Result<(), M::Halt> {
         let own = self.own.words();
         let count = own[COUNT].load(Relaxed) as usize;
         match own.get(FIRST + count) {
@@ -348,246 +348,6 @@ impl Lock {
             }
             None => m.write(self.file.table().owner(row), None),
         }
-    }
-
-    /// The number of a session, with the guard.
-    #[inline(always)]
-    fn session(&self, m: &mut Mapped<'_>, name: Option<&str>) -> Result<Session, Stop> {
-        match name {
-            None => Ok(Session(1)),
-            Some(name) => self.number(m, name),
-        }
-    }
-
-    /// The number of those who have asked for the session, or one that nobody has.
-    fn number(&self, m: &mut Mapped<'_>, name: &str) -> Result<Session, Stop> {
-        let table = self.file.table();
-        let tally = m.read(table.tally())?;
-        let mut asked = Vec::new();
-        if tally.waiting() > 0 || tally.inside() > 0 {
-            for row in 0..table.rows() {
-                if m.read(table.state(row))? != State::Idle {
-                    asked.push(m.read(table.asks(row))?.0);
-                }
-            }
-            asked.sort_unstable();
-            asked.dedup();
-        }
-        if let Some(&number) = asked.iter().find(|&&number| self.session_name(number as usize).as_deref() == Some(name))
-        {
-            return Ok(Session(number));
-        }
-        // There are as many numbers as rows, and this process's row has none.
-        let number = (1..).find(|number| !asked.contains(number)).ok_or(Stop::Damaged)?;
-        let words = self.file.name(number as usize).ok_or(Stop::Damaged)?;
-        let mut bytes = [0; NAME * 8];
-        bytes[..name.len()].copy_from_slice(name.as_bytes());
-        for (word, eight) in words.iter().zip(bytes.chunks_exact(8)) {
-            word.store(u64::from_le_bytes(eight.try_into().expect("these are eight")), Relaxed);
-        }
-        Ok(Session(number))
-    }
-
-    /// The name of a session, if there can be such a number.
-    pub(super) fn session_name(&self, number: usize) -> Option<String> {
-        let words = self.file.name(number)?;
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes()).collect();
-        let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
-        Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
-    }
-
-    /// Waits for the slot.
-    pub(super) fn wait(&self, standing: &mut Standing, until: Option<Instant>) -> Result<(), Stop> {
-        if standing.holds() { Ok(()) } else { self.wait_long(standing, until) }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn wait_long(&self, standing: &mut Standing, until: Option<Instant>) -> Result<(), Stop> {
-        let mut m = Mapped::new(&self.file, until);
-        let (table, row, ticket) = (self.file.table(), standing.row(), standing.ticket);
-        let me = match self.known() {
-            Some(me) if m.read(table.owner(row))? == Some(me) => me,
-            _ => return Err(Error::Forked(self.path().into()).into()),
-        };
-        let spot = table.wait(&mut m, me, row, Spot { ticket, slot: None, recovered: false })?;
-        *standing = Standing::new(row, spot);
-        if let Some(word) = self.file.words().get(row * ROW + row::SINCE) {
-            word.store(now(), Relaxed);
-        }
-        Ok(())
-    }
-
-    /// Leaves the slot.
-    #[inline(always)]
-    pub(super) fn leave(&self, standing: &Standing) -> Result<(), Stop> {
-        let (table, row) = (self.file.table(), standing.row());
-        let mut m = Quick::new(self.file.words());
-        let (Some(me), slot) = (self.is_mine(&mut m, standing), standing.slot()) else {
-            return self.leave_for_another(standing);
-        };
-        if !matches!(table.try_take(&mut m, me), Ok(true)) {
-            return self.leave_long(me, standing);
-        }
-        let kept = self.keep_row(&mut m, row);
-        match (table.release(&mut m, row, Some(slot)), kept) {
-            (Ok(false), Ok(())) => table.give(&mut m).map_err(|OutOfBounds| Stop::Damaged),
-            (Ok(true), Ok(())) => self.hand_on(),
-            _ => table.give(&mut m).and(Err(OutOfBounds)).map_err(|OutOfBounds| Stop::Damaged),
-        }
-    }
-
-    /// Grants what has been left, with the guard, and gives that back.
-    #[cold]
-    #[inline(never)]
-    fn hand_on(&self) -> Result<(), Stop> {
-        let (table, mut m) = (self.file.table(), Mapped::with_guard(&self.file));
-        let granted = table.grant(&mut m);
-        table.give(&mut m)?;
-        granted
-    }
-
-    /// Leaves, if the guard has to be waited for.
-    #[cold]
-    #[inline(never)]
-    fn leave_long(&self, me: Owner, standing: &Standing) -> Result<(), Stop> {
-        let mut m = Mapped::new(&self.file, None);
-        self.guarded(&mut m, me, |m| {
-            self.file.table().vacate(m, standing.row(), Some(standing.slot()))?;
-            self.keep_row(m, standing.row())
-        })
-    }
-
-    /// This process, if it has the row still, and for that ticket. A process does not leave for the one that forked it.
-    #[inline(always)]
-    fn is_mine(&self, m: &mut Quick<'_>, standing: &Standing) -> Option<Owner> {
-        let (table, row) = (self.file.table(), standing.row());
-        let ticket = match m.read(table.state(row)).ok()? {
-            State::Waiting(ticket) | State::Holding { ticket, .. } => ticket,
-            State::Idle => return None,
-        };
-        let owner = m.read(table.owner(row)).ok()?;
-        if ticket == standing.ticket && owner == self.known() { owner } else { None }
-    }
-
-    /// The row has been given to a child. If that is dead it is buried; else it stays.
-    #[cold]
-    #[inline(never)]
-    fn leave_for_another(&self, standing: &Standing) -> Result<(), Stop> {
-        let (table, row, m) = (self.file.table(), standing.row(), &mut Mapped::new(&self.file, None));
-        let (Some(me), Some(other)) = (self.known(), m.read(table.owner(row))?) else { return Ok(()) };
-        let holds = matches!(m.read(table.state(row))?, State::Holding { ticket, .. } if ticket == standing.ticket);
-        if holds && other != me && identity::is_dead(other) { table.bury(m, me, row, other) } else { Ok(()) }
-    }
-
-    /// Leaves the line, or a slot that has come meanwhile.
-    pub(super) fn abandon(&self, standing: &Standing) -> Result<(), Stop> {
-        let Some(me) = self.is_mine(&mut Quick::new(self.file.words()), standing) else { return Ok(()) };
-        let mut m = Mapped::new(&self.file, None);
-        self.file.table().abandon(&mut m, me, standing.row())?;
-        self.guarded(&mut m, me, |m| self.keep_row(m, standing.row()))
-    }
-
-    /// Takes a row back from a child to which it was given, and which is dead. Says whether it was there still.
-    pub(super) fn take_back(&self, standing: &Standing) -> Result<bool, Stop> {
-        let me = self.me();
-        let mut m = Mapped::new(&self.file, None);
-        let owner = self.file.table().owner(standing.row());
-        match m.read(owner)? {
-            Some(other) if other == me => Ok(true),
-            Some(other) if identity::is_dead(other) => {
-                use doorway_core::CompareAndSwap as _;
-                Ok(m.compare_and_swap(owner, Some(other), Some(me))? == Some(other))
-            }
-            _ => Ok(false),
-        }
-    }
-
-    /// How many wait before this place.
-    pub(super) fn ahead(&self, standing: &Standing) -> usize {
-        super::status::waiting(self).iter().filter(|waiter| waiter.ticket < standing.ticket.label()).count()
-    }
-
-    /// Takes the rows and slots of the dead away from them. Whoever waits does so by itself.
-    ///
-    /// # Errors
-    /// When the file is lost or damaged.
-    pub fn bury_dead(&self) -> Result<(), Error> {
-        let mut m = Mapped::new(&self.file, None);
-        self.file.table().look(&mut m, self.me(), usize::MAX).map_err(|stop| self.error(stop))
-    }
-
-    /// Changes the number of slots. Who holds one that is no more keeps it until it leaves.
-    ///
-    /// # Errors
-    /// When there cannot be so many, or the file is lost or damaged.
-    pub fn set_slots(&self, slots: usize) -> Result<(), Error> {
-        let most = if self.kind() == Kind::Mutex { 1 } else { self.capacity() };
-        if slots == 0 || slots > most {
-            return Err(Error::TooMany { path: self.path().into(), asked: slots, most });
-        }
-        self.change(|tally| tally.with_slots(slots as u16))
-    }
-
-    /// Lets nobody in any more; who is inside stays, and who waits waits.
-    ///
-    /// # Errors
-    /// When the file is lost or damaged.
-    pub fn drain(&self) -> Result<(), Error> {
-        self.change(|tally| tally.with_closed(true))
-    }
-
-    /// Lets them in again.
-    ///
-    /// # Errors
-    /// When the file is lost or damaged.
-    pub fn resume(&self) -> Result<(), Error> {
-        self.change(|tally| tally.with_closed(false))
-    }
-
-    /// Whether nobody is let in.
-    pub fn is_drained(&self) -> bool {
-        self.tally().closed()
-    }
-
-    /// Changes what is not counted, and counts anew: who dies in between leaves the guard, and whoever takes it counts.
-    fn change(&self, change: impl Fn(Tally) -> Tally) -> Result<(), Error> {
-        let (me, table) = (self.me(), self.file.table());
-        let mut m = Mapped::new(&self.file, None);
-        let changed = self.guarded(&mut m, me, |m| {
-            if self.file.is_removed() {
-                return Err(self.lost());
-            }
-            let tally = m.read(table.tally())?;
-            m.write(table.tally(), change(tally))?;
-            table.count(m)?;
-            table.grant(m)
-        });
-        changed.map_err(|stop| self.error(stop))
-    }
-
-    /// Removes the lock, unless somebody holds or waits.
-    ///
-    /// # Errors
-    /// [`Error::Busy`] if somebody does; or when the file is lost already or cannot be removed.
-    pub fn remove(&self) -> Result<(), Error> {
-        self.check()?;
-        self.bury_dead()?;
-        let (me, table) = (self.me(), self.file.table());
-        self.file.remove(|| {
-            let mut m = Mapped::new(&self.file, None);
-            let marked = self.guarded(&mut m, me, |m| {
-                let tally = m.read(table.tally())?;
-                let (holders, waiting) = (tally.inside().into(), tally.waiting().into());
-                if holders > 0 || waiting > 0 {
-                    return Err(Error::Busy { path: self.path().into(), holders, waiting }.into());
-                }
-                self.file.mark_removed();
-                // Whoever has it open finds no slot, waits, and learns why.
-                m.write(table.tally(), tally.with_closed(true))
-            });
-            marked.map_err(|stop| self.error(stop))
-        })
     }
 }
 

@@ -42,13 +42,16 @@ mod error;
 mod file;
 mod identity;
 mod lock;
+mod manage;
 #[expect(unsafe_code, reason = "mapped memory as atomic words")]
 mod map;
 mod memory;
 mod place;
+mod sessions;
 #[expect(unsafe_code, reason = "between fork and exec")]
 mod spawn;
 mod status;
+mod waiting;
 
 use std::{fmt, ops::Deref};
 

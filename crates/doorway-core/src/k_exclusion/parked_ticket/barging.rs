@@ -5,7 +5,7 @@
 //! Nobody starves. The first in line that has been woken in vain *reserves* what is given back from then on: newcomers find it
 //! closed until the first has gone in. How many overtake until then is not bounded but by how fast a sleeper wakes.
 //!
-//! What stands in line is what [`line`] runs, with one ticket at a time valid: that of the first.
+//! What stands in line is what [`mod@line`] runs, with one ticket at a time valid: that of the first.
 
 use core::ops::ControlFlow::{Break, Continue};
 
