@@ -125,7 +125,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         let (unit, next) = after.split_at(after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len()));
         let factor = match unit.trim() {
             "ms" => 0.001,
-            "" if next.is_empty() => 1.0,
+            "" if number == text.trim() => 1.0,
             "s" => 1.0,
             "m" | "min" => 60.0,
             "h" => 3600.0,
