@@ -269,7 +269,7 @@ pub(crate) struct Instance {
     /// Let processes give up their waits at any time, where the algorithm knows how
     #[arg(long)]
     pub(crate) abandon: bool,
-    /// Kill up to so many processes, at any step of any passage, where others can notice; each comes back as another
+    /// How many processes may be killed, at any step, and come back as others
     #[arg(long, value_name = "F")]
     pub(crate) kills: Option<u32>,
 }

@@ -43,7 +43,7 @@ pub(crate) struct Run {
     /// How many may be inside at once; default: 1, with --session no bound
     #[arg(long, value_name = "K")]
     pub(crate) slots: Option<usize>,
-    /// What is asked for: those of one session share, those of different ones exclude one another
+    /// What is asked for: those of one session share, others exclude one another
     #[arg(long, value_name = "S")]
     pub(crate) session: Option<String>,
     /// Give up after this time: 30, 1.5s, 200ms, 5m, 2h, 1h30m

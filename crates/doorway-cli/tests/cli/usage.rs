@@ -137,6 +137,15 @@ fn everything_has_help() {
         &["lab", "explore"],
         &["lab", "replay"],
         &["bench"],
+        &["run"],
+        &["status"],
+        &["top"],
+        &["set"],
+        &["drain"],
+        &["resume"],
+        &["rm"],
+        &["completions"],
+        &["man"],
     ] {
         for flag in ["-h", "--help"] {
             let text = prints(0, &[command, &[flag]].concat());
