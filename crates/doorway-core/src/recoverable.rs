@@ -7,6 +7,7 @@
 //! Tolerates no crash that cannot be noticed: who stops with the guard and is not dead stops everybody.
 
 mod mutants;
+mod recovery;
 mod table;
 mod values;
 

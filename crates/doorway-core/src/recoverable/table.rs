@@ -10,36 +10,35 @@
 //! leaves in its stead. The compare-and-swap is there because a row may be given to another process, which does so without
 //! the guard and the same way: one of the two succeeds.
 
-use alloc::vec::Vec;
 use core::ops::{
     ControlFlow::{Break, Continue},
     Range,
 };
 
 use super::values::{Owner, Place, State, Tally};
-use crate::{Array, CompareAndSwap, Home, Homes, Layout, Mortal, Register, Registers, Session, Set, Ticket, others};
+use crate::{Array, CompareAndSwap, Home, Homes, Layout, Mortal, Register, Registers, Session, Ticket};
 
 /// The registers. Those of row `i` live with process `i`, and so does what is kept of slot `i`; the rest lives with process 0.
 #[derive(Debug)]
 pub struct Table {
-    rows: usize,
-    guard: Register<Option<Owner>>,
+    pub(super) rows: usize,
+    pub(super) guard: Register<Option<Owner>>,
     /// The next ticket.
-    next: Register<Ticket>,
-    tally: Register<Tally>,
-    owner: Array<Option<Owner>>,
-    state: Array<State>,
+    pub(super) next: Register<Ticket>,
+    pub(super) tally: Register<Tally>,
+    pub(super) owner: Array<Option<Owner>>,
+    pub(super) state: Array<State>,
     /// What the process asks for: written before it waits.
-    asks: Array<Session>,
+    pub(super) asks: Array<Session>,
     /// The slot that it holds: written before it holds.
-    held: Array<u32>,
+    pub(super) held: Array<u32>,
     /// The free slots, as a stack. Kept of each is how far it is from the one that is there when all are free, so that zeros are
     /// all slots, the lowest on top.
-    spare: Array<u32>,
+    pub(super) spare: Array<u32>,
     /// The slot's last holder died in it.
-    orphan: Array<bool>,
+    pub(super) orphan: Array<bool>,
     /// How often the process has died: where nobody knows better who is dead.
-    deaths: Array<u64>,
+    pub(super) deaths: Array<u64>,
 }
 
 impl Table {
@@ -164,54 +163,6 @@ impl Table {
     pub fn give<M: Registers>(&self, m: &mut M) -> Result<(), M::Halt> {
         m.line(5);
         m.write(self.guard, None)
-    }
-
-    /// Counts anew, with the guard: who waits, who holds, and which slots are free. Rows without an owner are cleared: somebody
-    /// died who was about to.
-    ///
-    /// # Errors
-    /// When the memory halts the process.
-    pub fn count<M: CompareAndSwap + Mortal>(&self, m: &mut M) -> Result<(), M::Halt> {
-        m.line(10);
-        let was = m.read(self.tally)?;
-        let (tally, taken) =
-            m.fold(0..self.rows, (was.uncounted(), Set::none(self.rows)), |m, (tally, taken), i| {
-                m.line(11);
-                let state = m.read(self.state.at(i))?;
-                if state == State::Idle {
-                    return Ok((tally, taken));
-                }
-                m.line(12);
-                if m.read(self.owner.at(i))?.is_none() && !m.mutant("counts-rows-of-nobody") {
-                    if let State::Holding { .. } = state {
-                        let slot = m.read(self.held.at(i))?;
-                        m.write(self.orphan.at(slot as usize), true)?;
-                    }
-                    m.line(13);
-                    m.write(self.state.at(i), State::Idle)?;
-                    return Ok((tally, taken));
-                }
-                m.line(14);
-                match state {
-                    State::Waiting(_) if m.mutant("forgets-who-waits") => Ok((tally, taken)),
-                    State::Waiting(_) => Ok((tally.one_waits(), taken)),
-                    _ => {
-                        let slot = m.read(self.held.at(i))? as usize;
-                        let tally = tally.one_inside(m.read(self.asks.at(i))?);
-                        let known = slot < self.rows && !m.mutant("forgets-who-holds");
-                        Ok((tally, if known { taken.with(slot) } else { taken }))
-                    }
-                }
-            })?;
-        let free: Vec<u32> = (0..usize::from(was.slots()).min(self.rows))
-            .filter(|&slot| !taken.contains(slot))
-            .map(|slot| slot as u32)
-            .rev()
-            .collect();
-        m.line(15);
-        m.each(0..free.len(), |m, i| m.write(self.spare.at(i), free[i].wrapping_sub(usual(was, i as u32))))?;
-        m.line(16);
-        m.write(self.tally, tally.with_free(free.len() as u16))
     }
 
     /// Grants free slots to those who wait, in the order of their tickets, with the guard.
@@ -364,74 +315,6 @@ impl Table {
         Ok(Place { slot: Some(slot), recovered, ..place })
     }
 
-    /// Looks whether who has the guard is dead, or whoever holds or waits; leaves in their stead.
-    ///
-    /// # Errors
-    /// When the memory halts the process.
-    pub fn look<M: CompareAndSwap + Mortal>(&self, m: &mut M, me: Owner, row: usize) -> Result<(), M::Halt> {
-        m.line(60);
-        let guard = m.read(self.guard)?;
-        if let Some(other) = guard {
-            m.line(61);
-            if m.is_dead(other, self.deaths(other.process()))? && !m.mutant("leaves-the-guard-to-others") {
-                self.take(m, me)?;
-                self.give(m)?;
-            }
-        }
-        m.each(others(row, self.rows), |m, i| {
-            m.line(62);
-            if m.test(self.state.at(i), |state| state == State::Idle)? || m.mutant("looks-at-nobody") {
-                return Ok(());
-            }
-            m.line(63);
-            let Some(owner) = m.read(self.owner.at(i))? else { return Ok(()) };
-            m.line(64);
-            if m.is_dead(owner, self.deaths(owner.process()))? || m.mutant("takes-all-for-dead") {
-                self.bury(m, me, i, owner)?;
-            }
-            Ok(())
-        })
-    }
-
-    /// Takes a row away from its owner, which is dead.
-    ///
-    /// # Errors
-    /// When the memory halts the process.
-    pub fn bury<M: CompareAndSwap + Mortal>(
-        &self,
-        m: &mut M,
-        me: Owner,
-        row: usize,
-        owner: Owner,
-    ) -> Result<(), M::Halt> {
-        if m.mutant("buries-without-guard") {
-            return self.evict(m, row, owner);
-        }
-        self.take(m, me)?;
-        self.evict(m, row, owner)?;
-        self.give(m)
-    }
-
-    /// The same, with the guard.
-    fn evict<M: CompareAndSwap + Mortal>(&self, m: &mut M, row: usize, owner: Owner) -> Result<(), M::Halt> {
-        m.line(70);
-        // Somebody else may have done so already, and the row be another's now.
-        if m.compare_and_swap(self.owner.at(row), Some(owner), None)? != Some(owner) && !m.mutant("evicts-anybody") {
-            return Ok(());
-        }
-        m.line(71);
-        match m.read(self.state.at(row))? {
-            State::Idle => Ok(()),
-            State::Waiting(_) => self.vacate(m, row, None),
-            State::Holding { .. } => {
-                m.line(72);
-                let slot = m.read(self.held.at(row))?;
-                m.write(self.orphan.at(slot as usize), true)?;
-                self.vacate(m, row, Some(slot))
-            }
-        }
-    }
-
     /// Leaves, with the guard: the line, or a slot. Whoever comes next is granted it.
     ///
     /// # Errors
@@ -488,6 +371,6 @@ impl Table {
 
 /// Which slot is at this place of the stack when all are free.
 #[inline(always)]
-fn usual(tally: Tally, at: u32) -> u32 {
+pub(super) fn usual(tally: Tally, at: u32) -> u32 {
     u32::from(tally.slots()).wrapping_sub(1).wrapping_sub(at)
 }
