@@ -362,7 +362,19 @@ impl Layout {
     /// Notes what was asked for.
     fn keep<T: Value>(&mut self, name: &str, shape: Shape, places: Places, init: T, format: T::Format) {
         let (bits, first) = (T::bits(format), self.registers());
-        self.blocks.push(Block { name: String::from(name), shape, places, bits, init: Box::new(init), first });
+        let (name, init, exceptions) = (String::from(name), Box::new(init), Vec::new());
+        self.blocks.push(Block { name, shape, places, bits, init, exceptions, first });
+    }
+
+    /// Has a register hold something else at the start than those it was asked for with.
+    ///
+    /// # Panics
+    /// If it is not of this layout.
+    pub fn begin<T: Value>(&mut self, register: Register<T>, init: T) {
+        let number = self.find(register.id()).expect("it is of this layout");
+        let after = self.blocks.partition_point(|block| block.first <= number);
+        let block = &mut self.blocks[after - 1];
+        block.exceptions.push((number - block.first, Box::new(init)));
     }
 }
 

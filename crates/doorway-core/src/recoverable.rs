@@ -6,6 +6,7 @@
 //! Not starvation freedom: the guard goes to whoever is quick, and one who always comes too late for it never gets a ticket.
 //! Tolerates no crash that cannot be noticed: who stops with the guard and is not dead stops everybody.
 
+mod gate;
 mod mutants;
 mod recovery;
 mod table;
@@ -15,7 +16,7 @@ use core::marker::PhantomData;
 
 pub use self::{
     table::Table,
-    values::{Life, Owner, Place, State, Tally},
+    values::{Gate, Life, Owner, Place, State, Tally},
 };
 use crate::{
     Algorithm, Claims, CompareAndSwap, Exclusion, FetchAndAdd, Layout, Local, Mortal, Primitive, Problem, Property,
@@ -49,8 +50,11 @@ impl Local for Pass {
 }
 
 impl<Q> Engine<Q> {
-    fn build(layout: &mut Layout, size: Size) -> Self {
-        Self { table: Table::new(layout, size.n, size.k), request: PhantomData }
+    fn build(layout: &mut Layout, size: Size, has_gate: bool) -> Self {
+        let table = Table::new(layout, size.n, size.k, has_gate);
+        // All have a row. Who comes back after it was killed has to look for one.
+        (0..size.n).for_each(|p| layout.begin(table.owner(p), Some(Owner::new(p, 0))));
+        Self { table, request: PhantomData }
     }
 }
 
@@ -79,7 +83,7 @@ impl Algorithm for Recoverable {
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
         crate::k_exclusion::fits::<Self>(size)?;
-        Ok(Self::build(layout, size))
+        Ok(Self::build(layout, size, true))
     }
 }
 
@@ -95,7 +99,7 @@ impl Algorithm for RecoverableGroup {
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
         crate::group::fits::<Self>(size)?;
-        Ok(Self::build(layout, size))
+        Ok(Self::build(layout, size, false))
     }
 }
 
@@ -110,7 +114,7 @@ where
     type Keep = Life;
 
     fn keep(&self, _: usize) -> Life {
-        Life { number: 0, settled: false }
+        Life { number: 0, settled: true }
     }
 
     #[inline]
@@ -118,6 +122,12 @@ where
         // Where there are no sessions, all ask for the same.
         let session = Session(request.session().0.max(1));
         let me = Owner::new(p, life.number);
+        if self.table.has_gate
+            && life.settled
+            && let Some((_, place)) = self.table.come(m, || Some(p))?
+        {
+            return Ok(Pass { place, life: life.number });
+        }
         self.table.take(m, me)?;
         if !life.settled {
             self.table.settle(m, me, p..p + 1)?;
@@ -137,9 +147,11 @@ where
 
     #[inline]
     fn exit(&self, m: &mut M, p: usize, Pass { place, life }: Pass) -> Result<Life, M::Halt> {
-        self.table.take(m, Owner::new(p, life))?;
-        self.table.vacate(m, p, place.slot)?;
-        self.table.give(m)?;
+        if !(place.by_gate && self.table.go(m, p, place.ticket)?) {
+            self.table.take(m, Owner::new(p, life))?;
+            self.table.vacate(m, p, place.slot)?;
+            self.table.give(m)?;
+        }
         Ok(Life { number: life, settled: true })
     }
 

@@ -53,7 +53,7 @@ fn all_hold(report: &Report, what: &str) {
 fn settings(entrant: &Entrant) -> Vec<Setting> {
     let least = entrant.claims.min_n;
     if entrant.claims.problem == Problem::KExclusion {
-        let few = ["k-bakery-fife", "k-bakery-safe", "timestamp-bakery"].contains(&entrant.name);
+        let few = ["k-bakery-fife", "k-bakery-safe", "timestamp-bakery", "recoverable"].contains(&entrant.name);
         let three = if few { Setting::slots(3, 2).passages(1) } else { Setting::slots(3, 2) };
         let mut all = vec![Setting::slots(1, 1), two(entrant), three];
         // Among three, a passage of the bounded timestamps each is more than twenty million states.

@@ -1,6 +1,6 @@
 //! Named locks beside what the system has: alone, and 8 processes in turns.
 //!
-//!     cargo bench --package doorway --bench shared
+//!     cargo bench --package doorway --bench shared [-- turns | alone | kill]
 //!
 //! In each round every lock runs once, in turn; ratios are those of one round, and the median of the rounds is shown.
 
@@ -27,6 +27,7 @@ mod bench {
 
     const ROUNDS: usize = 31;
     const BUSY: usize = 8;
+    const KILLS: usize = 300;
 
     /// A lock that other processes have, too.
     trait Shared {
@@ -255,6 +256,40 @@ mod bench {
         count.load(SeqCst) as f64 / started.elapsed().as_secs_f64()
     }
 
+    /// How long after a kill of who holds the first in line goes in, in milliseconds.
+    fn after_a_kill(locks: &Directory) -> f64 {
+        let mutex = locks.mutex("killed").expect("it is made");
+        let page: *const AtomicU64 = shared_page().cast();
+        // SAFETY: it is a page of zeros, which is never unmapped.
+        let held = unsafe { &*page };
+        // SAFETY: there is but one thread here, so the child may do whatever it likes.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            let _permit = mutex.acquire().expect("it is granted");
+            held.store(1, SeqCst);
+            loop {
+                std::thread::park();
+            }
+        }
+        while held.load(SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        let place = mutex.enter().expect("there is room");
+        let killer = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(30 + pid as u64 % 20));
+            let now = Instant::now();
+            // SAFETY: nothing is pointed to, and the child has not been waited for.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+            now
+        });
+        let permit = place.wait().expect("it is granted");
+        let inside = Instant::now();
+        assert!(permit.recovered());
+        // SAFETY: nothing is pointed to.
+        unsafe { libc::waitpid(pid, ptr::null_mut(), 0) };
+        inside.duration_since(killer.join().expect("it kills")).as_secs_f64() * 1e3
+    }
+
     fn median(mut numbers: Vec<f64>) -> f64 {
         numbers.sort_by(f64::total_cmp);
         numbers[numbers.len() / 2]
@@ -283,9 +318,23 @@ mod bench {
         let (posix, robust, system) = (PosixSemaphore::new(), RobustMutex::new(), SystemV::new());
         let flock = Flock(place.path().join(".flock"));
         let alone_with: [&dyn Shared; 7] = [&semaphore, &mutex, &group, &posix, &robust, &system, &flock];
+        let asked: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+        let wanted = |what: &str| asked.is_empty() || asked.iter().any(|asked| asked == what);
         // In turns first: what a process has opened alone its children would share.
         let busy_with: [&dyn Shared; 4] = [&mutex, &posix, &robust, &system];
-        measure("8 processes, one slot, 1 µs inside: passages/s, and over each", "/s", 9, &busy_with, busy);
-        measure("alone: ns, and over each in the same order", "ns", ROUNDS, &alone_with, alone);
+        if wanted("turns") {
+            measure("8 processes, one slot, 1 µs inside: passages/s, and over each", "/s", ROUNDS, &busy_with, busy);
+        }
+        if wanted("kill") {
+            let mut times: Vec<f64> = (0..KILLS).map(|_| after_a_kill(&locks)).collect();
+            times.sort_by(f64::total_cmp);
+            let [half, most, all] = [KILLS / 2, KILLS * 99 / 100, KILLS - 1].map(|at| times[at]);
+            println!(
+                "holder killed, first in line goes in after: p50 {half:.1} ms, p99 {most:.1} ms, longest {all:.1} ms, of {KILLS}"
+            );
+        }
+        if wanted("alone") {
+            measure("alone: ns, and over each in the same order", "ns", ROUNDS, &alone_with, alone);
+        }
     }
 }

@@ -104,6 +104,8 @@ pub(super) struct Block {
     pub(super) places: Places,
     pub(super) bits: u32,
     pub(super) init: Box<dyn Erased>,
+    /// Those that hold something else at the start.
+    pub(super) exceptions: Vec<(usize, Box<dyn Erased>)>,
     /// How many registers were asked for before.
     pub(super) first: usize,
 }
@@ -176,7 +178,9 @@ impl Block {
             Shape::Row(_, homes) | Shape::Table(_, _, homes) => homes.of(column),
         };
         let index = self.places.index(self.line(), row, column);
-        Cell { index, bits: self.bits, home, init: &*self.init, block: self, row, column }
+        let exception = self.exceptions.iter().find(|(which, _)| *which == nth);
+        let init = &**exception.map_or(&self.init, |(_, init)| init);
+        Cell { index, bits: self.bits, home, init, block: self, row, column }
     }
 
     /// Which of all registers has this id, if it is one of these.

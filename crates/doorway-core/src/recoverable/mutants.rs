@@ -43,6 +43,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
     mutant("buries-without-guard", "a row is taken from the dead without the guard", KExclusion, ONE_OF_THREE),
     mutant("evicts-anybody", "a row is cleared, whoever has it by now", DeadlockFreedom, TWO),
     mutant("leaves-without-a-word", "who leaves grants nothing", DeadlockFreedom, TWO),
+    mutant("comes-by-a-write", "who finds the gate open comes in by a write", KExclusion, TWO),
+    mutant("goes-by-a-write", "who came in through the gate leaves by a write", DeadlockFreedom, TWO),
+    mutant("forgets-who-came", "who shuts the gate does not write into its row who came in by it", KExclusion, TWO),
+    mutant("shuts-at-once", "who shuts the gate writes into the row afterwards", KExclusion, TWO),
+    mutant("leaves-the-gate-ajar", "who takes the guard from a dead process does not shut the gate", KExclusion, TWO),
+    mutant("opens-too-soon", "the gate is opened though somebody is inside", KExclusion, THREE),
 ];
 
 pub(super) const OF_GROUPS: &[Mutant] = &[mutant(

@@ -6,6 +6,9 @@
 //! whether a slot is free. It is changed by who has the *guard*, and counted anew from the rows by who takes the guard from a
 //! dead process. So it does not matter where that one died.
 //!
+//! Who finds nobody there does not need the guard: it comes in and leaves through the *gate*, by a compare-and-swap each. Whoever takes
+//! the guard shuts the gate first, and then the rows say all: see [`gate`](super::gate).
+//!
 //! A row has an *owner*. Who finds the owner of a row dead takes the row away from it by compare-and-swap, with the guard, and
 //! leaves in its stead. The compare-and-swap is there because a row may be given to another process, which does so without
 //! the guard and the same way: one of the two succeeds.
@@ -15,16 +18,20 @@ use core::ops::{
     Range,
 };
 
-use super::values::{Owner, Place, State, Tally};
+use super::values::{Gate, Owner, Place, State, Tally};
 use crate::{Array, CompareAndSwap, Home, Homes, Layout, Mortal, Register, Registers, Session, Ticket};
 
 /// The registers. Those of row `i` live with process `i`, and so does what is kept of slot `i`; the rest lives with process 0.
 #[derive(Debug)]
 pub struct Table {
     pub(super) rows: usize,
+    /// Whether the gate is ever open.
+    pub(super) has_gate: bool,
+    /// The next ticket, and a way in for who finds nobody there.
+    pub(super) gate: Register<Gate>,
+    /// The slot that is held through the gate.
+    pub(super) first: Register<u32>,
     pub(super) guard: Register<Option<Owner>>,
-    /// The next ticket.
-    pub(super) next: Register<Ticket>,
     pub(super) tally: Register<Tally>,
     pub(super) owner: Array<Option<Owner>>,
     pub(super) state: Array<State>,
@@ -42,8 +49,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// So many rows and slots; of the latter at most as many.
-    pub fn new(layout: &mut Layout, rows: usize, slots: usize) -> Self {
+    /// So many rows and slots; of the latter at most as many. With a gate, where there are no sessions.
+    pub fn new(layout: &mut Layout, rows: usize, slots: usize, has_gate: bool) -> Self {
         let owner = layout.array("Owner", rows, Homes::Column, None);
         let state = layout.array("State", rows, Homes::Column, State::Idle);
         let asks = layout.array("Asks", rows, Homes::Column, Session::NONE);
@@ -52,10 +59,13 @@ impl Table {
         let orphan = layout.array("Orphan", rows, Homes::Column, false);
         let deaths = layout.array("Deaths", rows, Homes::Column, 0);
         let guard = layout.register("Guard", Home::Process(0), None);
-        let next = layout.register("Next", Home::Process(0), Ticket::ZERO.succ());
+        let ticket = Ticket::ZERO.succ();
+        let gate = if has_gate { Gate::Open(ticket) } else { Gate::Shut(ticket) };
+        let gate = layout.register("Gate", Home::Process(0), gate);
+        let first = layout.register("First", Home::Process(0), 0);
         let slots = slots as u16;
         let tally = layout.register("Tally", Home::Process(0), Tally::new(slots));
-        Self { rows, guard, next, tally, owner, state, asks, held, spare, orphan, deaths }
+        Self { rows, has_gate, gate, first, guard, tally, owner, state, asks, held, spare, orphan, deaths }
     }
 
     /// How many rows there are.
@@ -68,7 +78,17 @@ impl Table {
         self.guard
     }
 
-    /// How many wait and hold, and what they may.
+    /// The next ticket, and who holds through the gate.
+    pub fn gate(&self) -> Register<Gate> {
+        self.gate
+    }
+
+    /// The slot that is held through the gate.
+    pub fn first(&self) -> Register<u32> {
+        self.first
+    }
+
+    /// How many wait and hold, and what they may; while the gate is shut.
     pub fn tally(&self) -> Register<Tally> {
         self.tally
     }
@@ -101,24 +121,22 @@ impl Table {
 
 impl Table {
     /// Takes the guard, from a dead process if need be: then all is counted anew, and slots are granted that it did not come
-    /// to grant.
+    /// to grant. The gate is shut.
     ///
     /// # Errors
     /// When the memory halts the process.
     #[inline(always)]
     pub fn take<M: CompareAndSwap + Mortal>(&self, m: &mut M, me: Owner) -> Result<(), M::Halt> {
-        if !self.try_take(m, me)? && self.wait_for_guard(m, me)? {
-            self.recover(m)?;
+        let stolen = !self.try_take(m, me)? && self.wait_for_guard(m, me)?;
+        if !(stolen && m.mutant("leaves-the-gate-ajar")) {
+            self.shut(m)?;
         }
-        Ok(())
+        if stolen { self.recover(m) } else { Ok(()) }
     }
 
-    /// Takes the guard if nobody has it.
-    ///
-    /// # Errors
-    /// When the memory halts the process.
+    /// Takes the guard if nobody has it. Does not shut the gate.
     #[inline(always)]
-    pub fn try_take<M: CompareAndSwap>(&self, m: &mut M, me: Owner) -> Result<bool, M::Halt> {
+    fn try_take<M: CompareAndSwap>(&self, m: &mut M, me: Owner) -> Result<bool, M::Halt> {
         m.line(1);
         Ok(m.compare_and_swap(self.guard, None, Some(me))?.is_none())
     }
@@ -155,12 +173,15 @@ impl Table {
         if m.mutant("grants-nothing-it-finds") { Ok(()) } else { self.grant(m) }
     }
 
-    /// Gives the guard back.
+    /// Gives the guard back. If nobody is there the gate is open then.
     ///
     /// # Errors
     /// When the memory halts the process.
     #[inline(always)]
     pub fn give<M: Registers>(&self, m: &mut M) -> Result<(), M::Halt> {
+        if self.has_gate {
+            self.open(m)?;
+        }
         m.line(5);
         m.write(self.guard, None)
     }
@@ -272,20 +293,21 @@ impl Table {
     #[inline(always)]
     pub fn join<M: Registers>(&self, m: &mut M, row: usize, session: Session) -> Result<Place, M::Halt> {
         m.line(40);
-        let ticket = m.read(self.next)?;
+        let gate = m.read(self.gate)?;
         m.line(41);
-        m.write(self.next, ticket.succ())?;
+        let ticket = gate.ticket();
+        m.write(self.gate, Gate::Shut(ticket.succ()))?;
         let tally = m.read(self.tally)?;
         m.write(self.asks.at(row), session)?;
         if (tally.waiting() == 0 || m.mutant("goes-in-ahead")) && tally.admits(session) {
             let (slot, recovered) = self.admit(m, row, ticket, session, tally)?;
-            return Ok(Place { ticket, slot: Some(slot), recovered });
+            return Ok(Place { ticket, slot: Some(slot), recovered, by_gate: false });
         }
         m.line(42);
         m.write(self.state.at(row), State::Waiting(ticket))?;
         m.line(43);
         m.write(self.tally, tally.one_waits())?;
-        Ok(Place { ticket, slot: None, recovered: false })
+        Ok(Place { ticket, slot: None, recovered: false, by_gate: false })
     }
 
     /// Waits until the row holds. From time to time it looks who is dead.

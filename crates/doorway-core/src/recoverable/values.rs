@@ -96,6 +96,83 @@ impl Value for State {
     );
 }
 
+/// Whether one may come in without the guard, who has, and the next ticket.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Gate {
+    /// Nobody may; the rows say all. The next has this ticket.
+    Shut(Ticket),
+    /// Nobody is there, and the next has this ticket.
+    Open(Ticket),
+    /// This row holds, and nobody else is there.
+    Held {
+        /// Which.
+        row: u32,
+        /// Its ticket.
+        ticket: Ticket,
+    },
+    /// The same, and somebody who has the guard is about to write so in the row.
+    Closing {
+        /// Which.
+        row: u32,
+        /// Its ticket.
+        ticket: Ticket,
+    },
+}
+
+impl Local for Gate {
+    fn relabel(&self, f: Relabel<'_>) -> Self {
+        match *self {
+            Self::Shut(ticket) => Self::Shut(f(ticket)),
+            Self::Open(ticket) => Self::Open(f(ticket)),
+            Self::Held { row, ticket } => Self::Held { row, ticket: f(ticket) },
+            Self::Closing { row, ticket } => Self::Closing { row, ticket: f(ticket) },
+        }
+    }
+}
+
+impl Gate {
+    /// The next ticket; that of its holder, if it has one.
+    #[inline(always)]
+    #[must_use]
+    pub const fn ticket(self) -> Ticket {
+        match self {
+            Self::Shut(ticket) | Self::Open(ticket) | Self::Held { ticket, .. } | Self::Closing { ticket, .. } => {
+                ticket
+            }
+        }
+    }
+}
+
+/// Bits of the row in a gate, and of what it is.
+const ROW: u32 = Tally::WIDTH;
+const KIND: u32 = 2;
+
+impl Value for Gate {
+    one_word!(
+        |gate| {
+            let word = |kind: u64, row: u32, ticket: Ticket| {
+                (ticket.label() << ROW | u64::from(row) & ((1 << ROW) - 1)) << KIND | kind
+            };
+            match gate {
+                Self::Shut(ticket) => word(0, 0, ticket),
+                Self::Open(ticket) => word(1, 0, ticket),
+                Self::Held { row, ticket } => word(2, row, ticket),
+                Self::Closing { row, ticket } => word(3, row, ticket),
+            }
+        },
+        |word| {
+            let ticket = Ticket::from_label(word >> (ROW + KIND));
+            let row = (word >> KIND) as u32 & ((1 << ROW) - 1);
+            match word & 3 {
+                0 => Self::Shut(ticket),
+                1 => Self::Open(ticket),
+                2 => Self::Held { row, ticket },
+                _ => Self::Closing { row, ticket },
+            }
+        }
+    );
+}
+
 /// What is counted, and what is allowed: numbers of 12 bits each, in one word.
 ///
 /// ```text
@@ -198,6 +275,12 @@ impl Tally {
         Self(0).with_slots(self.slots()).with_closed(self.closed())
     }
 
+    /// Whether nobody is there, and whoever comes may go in.
+    #[inline(always)]
+    pub(super) const fn is_quiet(self) -> bool {
+        self.waiting() == 0 && self.inside() == 0 && self.has_room()
+    }
+
     /// One more waits.
     #[inline(always)]
     pub(super) const fn one_waits(self) -> Self {
@@ -274,6 +357,8 @@ pub struct Place {
     pub slot: Option<u32>,
     /// The slot's last holder died in it.
     pub recovered: bool,
+    /// It came in through the gate.
+    pub by_gate: bool,
 }
 
 impl Local for Place {
@@ -308,6 +393,11 @@ mod tests {
         for recovered in [false, true] {
             round_trip(State::Holding { ticket: Ticket::from_label(1 << 61), recovered });
         }
+        let ticket = Ticket::from_label(1 << 49);
+        round_trip(Gate::Shut(ticket));
+        round_trip(Gate::Open(ticket));
+        round_trip(Gate::Held { row: 0, ticket });
+        round_trip(Gate::Closing { row: Tally::MOST.into(), ticket });
         round_trip(None::<Owner>);
         round_trip(Some(Owner::new(0, 0)));
         round_trip(Some(Owner::new(4_194_302, (1 << 42) - 1)));

@@ -25,7 +25,7 @@ use rustix::{
 use super::{Directory, Error, Kind, directory::MOST, identity::namespaces, map::Map};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"doorway\n");
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Words of the header.
 const HEADER: usize = 512;
@@ -76,8 +76,9 @@ fn words(rows: usize) -> usize {
     HEADER + rows * (ROW + NAME)
 }
 
-fn layout(rows: usize, slots: usize) -> (Table, Layout) {
-    let Ok(built) = Layout::build(rows, None, |layout| Ok::<_, Infallible>(Table::new(layout, rows, slots)));
+fn layout(kind: Kind, rows: usize, slots: usize) -> (Table, Layout) {
+    let has_gate = kind != Kind::GroupLock;
+    let Ok(built) = Layout::build(rows, None, |layout| Ok::<_, Infallible>(Table::new(layout, rows, slots, has_gate)));
     debug_assert_eq!(built.1.words(), rows * ROW);
     built
 }
@@ -137,7 +138,7 @@ impl File {
             return Err(Error::Namespace(path));
         }
         let map = Map::of(&fd, words(rows)).map_err(fail)?;
-        let (table, _) = layout(rows, 1);
+        let (table, _) = layout(kind, rows, 1);
         let file = Self { map, fd, table, kind, path, directory: directory.clone() };
         if file.is_removed() {
             return Err(Error::Lost(file.path));
@@ -187,7 +188,7 @@ impl File {
             done => done.map_err(fail)?,
         }
         let map = Map::of(&fd, words(rows)).map_err(fail)?;
-        let (_, layout) = layout(rows, wanted.slots);
+        let (_, layout) = layout(wanted.kind, rows, wanted.slots);
         native::initialise(&map.words()[HEADER..], &[], &layout);
         let set = |i: usize, word: u64| map.words()[i].store(word, SeqCst);
         let [pids, times] = namespaces();

@@ -14,8 +14,8 @@ use std::{
 };
 
 use doorway_core::{
-    Registers, Session, Ticket, Value,
-    recoverable::{Owner, Place as Spot, Tally},
+    Registers, Ticket, Value,
+    recoverable::{Owner, Place as Spot, State, Tally},
 };
 use rustix::time::{ClockId, clock_gettime};
 
@@ -38,7 +38,9 @@ pub struct Lock {
 
 /// Where things stand among the words of one's own: who one is, how many rows, which. In the middle of the page, as the rows that are
 /// used most are at the beginning of theirs: processors take a store and a load for the same if their places in a page are.
-const ME: usize = 270;
+const ME: usize = 269;
+/// The row with which it comes in through the gate, counted from 1.
+const GATE: usize = 270;
 const COUNT: usize = 271;
 const FIRST: usize = 272;
 /// As many words are a page.
@@ -48,18 +50,25 @@ const OWN: usize = 512;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Standing {
     pub(super) ticket: Ticket,
-    /// The row; above it which slot, and one bit whether its last holder died in it, or [`NO_SLOT`] while it waits. In one word: what
+    /// The row, and one bit whether it came in through the gate; above it which slot, and one bit whether its last holder died in it, or [`NO_SLOT`] while it waits. In one word: what
     /// is written in halves and read whole makes processors wait.
     row_and_slot: u64,
 }
 
 const NO_SLOT: u32 = u32::MAX;
+const BY_GATE: u32 = 1 << 31;
 
 impl Standing {
     #[inline(always)]
     pub(super) fn new(row: usize, spot: Spot) -> Self {
         let slot = spot.slot.map_or(NO_SLOT, |slot| slot << 1 | u32::from(spot.recovered));
-        Self { ticket: spot.ticket, row_and_slot: u64::from(slot) << 32 | row as u64 }
+        let row = row as u32 | if spot.by_gate { BY_GATE } else { 0 };
+        Self { ticket: spot.ticket, row_and_slot: u64::from(slot) << 32 | u64::from(row) }
+    }
+
+    #[inline(always)]
+    pub(super) fn by_gate(&self) -> bool {
+        self.row_and_slot as u32 & BY_GATE != 0
     }
 
     #[inline(always)]
@@ -78,7 +87,7 @@ impl Standing {
 
     #[inline(always)]
     pub(super) fn row(&self) -> usize {
-        self.row_and_slot as u32 as usize
+        (self.row_and_slot as u32 & !BY_GATE) as usize
     }
 }
 
@@ -190,50 +199,35 @@ impl Lock {
     /// When the table is full, or the file is lost or damaged.
     pub fn enter(&self, session: Option<&str>) -> Result<Place<'_>, Error> {
         self.suits(session)?;
-        match self.line_up_long(self.me(), session, false) {
+        match self.line_up_long(session) {
             Ok(standing) => Ok(Place::new(self, standing)),
             Err(stop) => Err(self.error(stop)),
         }
     }
 
-    /// The same where there are no sessions. If the guard, a row of one's own and a slot are there for the taking, this is all.
+    /// The same where there are no sessions. If the gate is open this is all.
     #[inline(always)]
     pub(super) fn stand(&self) -> Result<Standing, Error> {
-        let (table, mut m) = (self.file.table(), Quick::new(self.file.words()));
-        let Some(me) = self.known() else { return self.stand_long(self.me(), false) };
-        if !matches!(table.try_take(&mut m, me), Ok(true)) {
-            return self.stand_long(me, false);
-        }
-        let Some(row) = self.own_row() else { return self.stand_long(me, true) };
-        let spot = table.join(&mut m, row, Session(1));
-        match (spot, table.give(&mut m)) {
-            (Ok(spot), Ok(())) if spot.slot.is_some() => Ok(Standing::new(row, spot)),
-            (Ok(spot), Ok(())) => self.stood(Standing::new(row, spot)).map_err(|stop| self.error(stop)),
-            _ => Err(self.error(Stop::Damaged)),
+        match self.file.table().come(&mut Quick::new(self.file.words()), || self.gate_row()) {
+            Ok(Some((row, spot))) => Ok(Standing::new(row, spot)),
+            _ => self.stand_long(),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn stand_long(&self, me: Owner, guarded: bool) -> Result<Standing, Error> {
-        self.line_up_long(me, None, guarded).map_err(|stop| self.error(stop))
+    fn stand_long(&self) -> Result<Standing, Error> {
+        self.line_up_long(None).map_err(|stop| self.error(stop))
     }
 
-    /// The doorway, the long way; with the guard already or without.
-    fn line_up_long(&self, me: Owner, session: Option<&str>, guarded: bool) -> Result<Standing, Stop> {
-        let table = self.file.table();
-        let mut m = if guarded { Mapped::with_guard(&self.file) } else { Mapped::new(&self.file, None) };
-        if !guarded {
-            table.take(&mut m, me)?;
-        }
-        let standing = self.line_up(&mut m, me, session);
-        table.give(&mut m)?;
-        self.stood(standing?)
+    /// The doorway, the long way.
+    fn line_up_long(&self, session: Option<&str>) -> Result<Standing, Stop> {
+        let (me, mut m) = (self.me(), Mapped::new(&self.file, None));
+        let standing = self.guarded(&mut m, me, |m| self.line_up(m, me, session))?;
+        self.stood(standing)
     }
 
     /// Notes when it has entered, if it has to wait. Who goes in at once is mostly out again sooner than it takes to look at a clock.
-    #[cold]
-    #[inline(never)]
     fn stood(&self, standing: Standing) -> Result<Standing, Stop> {
         if !standing.holds() {
             if self.file.is_removed() {
@@ -287,7 +281,7 @@ impl Lock {
     #[inline(always)]
     fn line_up(&self, m: &mut Mapped<'_>, me: Owner, session: Option<&str>) -> Result<Standing, Stop> {
         let session = self.session(m, session)?;
-        let row = match self.own_row() {
+        let row = match self.own_row(m)? {
             Some(row) => row,
             None => self.settle(m, me)?,
         };
@@ -325,29 +319,53 @@ impl Lock {
         self.stamp(standing, now());
     }
 
-    /// A row of this process that is not in use. With the guard, which also keeps other threads away.
+    /// The row of this process that comes in through the gate. It is in use only while that is not open, so it may be many threads'.
     #[inline(always)]
-    fn own_row(&self) -> Option<usize> {
+    fn gate_row(&self) -> Option<usize> {
+        (self.own.words()[GATE].load(Relaxed) as usize).checked_sub(1)
+    }
+
+    /// A row of this process that is not in use. With the guard, which also keeps other threads away.
+    fn own_row<M: Registers>(&self, m: &mut M) -> Result<Option<usize>, M::Halt> {
+        if let Some(row) = self.gate_row()
+            && m.read(self.file.table().state(row))? == State::Idle
+        {
+            return Ok(Some(row));
+        }
         let own = self.own.words();
         let count = own[COUNT].load(Relaxed) as usize;
-        let row = own.get(FIRST + count.checked_sub(1)?)?.load(Relaxed);
+        let Some(row) = count.checked_sub(1).and_then(|last| own.get(FIRST + last)) else { return Ok(None) };
         own[COUNT].store(count as u64 - 1, Relaxed);
-        Some(row as usize)
+        Ok(Some(row.load(Relaxed) as usize))
     }
 
     /// Keeps a row for later; gives it back if there are too many. With the guard.
-    #[inline(always)]
     pub(super) fn keep_row<M: Registers>(&self, m: &mut M, row: usize) -> Result<(), M::Halt> {
         let own = self.own.words();
-        let count = own[COUNT].load(Relaxed) as usize;
-        match own.get(FIRST + count) {
-            Some(word) => {
+        match self.gate_row() {
+            None => own[GATE].store(row as u64 + 1, Relaxed),
+            Some(gate) if gate == row => {}
+            Some(_) => {
+                let count = own[COUNT].load(Relaxed) as usize;
+                let Some(word) = own.get(FIRST + count) else {
+                    return m.write(self.file.table().owner(row), None);
+                };
                 word.store(row as u64, Relaxed);
                 own[COUNT].store(count as u64 + 1, Relaxed);
-                Ok(())
             }
-            None => m.write(self.file.table().owner(row), None),
         }
+        Ok(())
+    }
+
+    /// Makes a row ready to be another process's: it is not held through the gate, and not kept for later.
+    pub(super) fn part_with(&self, row: usize) -> Result<(), Stop> {
+        let mut m = Mapped::new(&self.file, None);
+        self.guarded(&mut m, self.me(), |_| {
+            if self.gate_row() == Some(row) {
+                self.own.words()[GATE].store(0, Relaxed);
+            }
+            Ok(())
+        })
     }
 }
 
@@ -358,8 +376,11 @@ impl Drop for Lock {
         // Nobody waits for ever for somebody who has stopped with the guard, only to tidy up.
         let mut m = Mapped::new(&self.file, Some(Instant::now() + Duration::from_secs(1)));
         let _ = self.guarded(&mut m, me, |m| {
-            while let Some(row) = self.own_row() {
+            while let Some(row) = self.own_row(m)? {
                 m.write(self.file.table().owner(row), None)?;
+                if self.gate_row() == Some(row) {
+                    self.own.words()[GATE].store(0, Relaxed);
+                }
             }
             Ok(())
         });

@@ -1,6 +1,9 @@
 //! Looking after a lock: more slots or fewer, nobody let in, removed.
 
-use doorway_core::{Registers, recoverable::Tally};
+use doorway_core::{
+    Registers,
+    recoverable::{Gate, Tally},
+};
 
 use super::{Error, Kind, Lock, memory::Mapped};
 
@@ -10,8 +13,11 @@ impl Lock {
     /// # Errors
     /// When the file is lost or damaged.
     pub fn bury_dead(&self) -> Result<(), Error> {
-        let mut m = Mapped::new(&self.file, None);
-        self.file.table().look(&mut m, self.me(), usize::MAX).map_err(|stop| self.error(stop))
+        let (me, mut m) = (self.me(), Mapped::new(&self.file, None));
+        // Taking the guard shows who holds through the gate.
+        let looked = self.guarded(&mut m, me, |_| Ok(()));
+        let looked = looked.and_then(|()| self.file.table().look(&mut m, me, usize::MAX));
+        looked.map_err(|stop| self.error(stop))
     }
 
     /// Changes the number of slots. Who holds one that is no more keeps it until it leaves.
@@ -57,6 +63,9 @@ impl Lock {
             }
             let tally = m.read(table.tally())?;
             m.write(table.tally(), change(tally))?;
+            // A ticket less, so that nobody comes in through the gate who has read which slot is free before.
+            let next = m.read(table.gate())?.ticket();
+            m.write(table.gate(), Gate::Shut(next.succ()))?;
             table.count(m)?;
             table.grant(m)
         });

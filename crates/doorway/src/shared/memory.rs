@@ -2,8 +2,9 @@
 //!
 //! # Ordering
 //!
-//! Loads acquire and stores release; compare-and-swaps do both. That is enough, because all but three registers are touched with the
-//! guard alone, and who takes the guard sees all that was done with it before. Without it, a process reads its own state, which a granter
+//! Loads acquire and stores release; compare-and-swaps do both. That is enough, because all but four registers are touched with the
+//! guard alone, and who takes the guard sees all that was done with it before. The gate is opened and shut with it, too: who comes in through it
+//! has seen what was done before it was opened, and who shuts it what was done by those who left through it. Without it, a process reads its own state, which a granter
 //! writes last: it sees the slot that was written before. What it reads of others, looking for the dead, are hints that count for
 //! nothing until it has the guard. Whether somebody is to be woken is the one question with a store before a load on both
 //! sides; there is a fence between them in each.
@@ -21,7 +22,7 @@ use std::{
 
 use doorway_core::{
     CompareAndSwap, Memory, Mortal, Register, Registers, Value,
-    recoverable::{Owner, State},
+    recoverable::{Owner, State, Tally},
 };
 use rustix::{thread::futex, time::Timespec};
 
@@ -44,11 +45,11 @@ const YIELDS: u32 = 300;
 pub(super) mod row {
     /// When its owner entered and when it got its slot, in nanoseconds of the monotonic clock; and with which ticket, or it is of
     /// another time.
-    pub(in super::super) const ENTERED: usize = 10;
-    pub(in super::super) const SINCE: usize = 11;
-    pub(in super::super) const STAMPED: usize = 12;
+    pub(in super::super) const ENTERED: usize = 12;
+    pub(in super::super) const SINCE: usize = 13;
+    pub(in super::super) const STAMPED: usize = 14;
     /// Its owner sleeps.
-    pub(super) const ASLEEP: usize = 13;
+    pub(super) const ASLEEP: usize = 15;
 }
 
 /// Why a process stops in the middle of the engine.
@@ -90,13 +91,6 @@ impl<'a> Mapped<'a> {
         Self { file, words: file.words(), until, round: 0, slept: 0, heir: None, guard: false }
     }
 
-    /// The same for one who has the guard already.
-    pub(super) fn with_guard(file: &'a File) -> Self {
-        let mut m = Self::new(file, None);
-        m.guard = true;
-        m
-    }
-
     fn is_guard<T: Value>(&self, register: Register<T>) -> bool {
         register.index() == self.file.table().guard().index()
     }
@@ -107,12 +101,17 @@ impl<'a> Mapped<'a> {
     }
 
     /// How many wait before this row; of those that were there when it was looked at.
-    fn before(&self, state: Register<State>, seen: State) -> u32 {
-        let State::Waiting(mine) = seen else { return 0 };
-        let first = state.index() % ROW;
-        let states = self.words.iter().skip(first).step_by(ROW).take(self.file.table().rows());
+    fn before(&self, seen: State) -> u32 {
+        let (State::Waiting(mine), table) = (seen, self.file.table()) else { return 0 };
+        let states = self.words.iter().skip(table.state(0).index()).step_by(ROW).take(table.rows());
         let waits = |word: &&AtomicU64| matches!(State::from_word(u128::from(word.load(Relaxed)), ()), State::Waiting(other) if other < mine);
         states.filter(waits).count() as u32
+    }
+
+    /// Whether somebody else waits as well.
+    fn others_wait(&self) -> bool {
+        let tally = self.words.get(self.file.table().tally().index());
+        tally.is_some_and(|word| Tally::from_word(u128::from(word.load(Relaxed)), ()).waiting() > 1)
     }
 
     /// Wakes who has been granted a slot.
@@ -327,8 +326,9 @@ impl Mortal for Mapped<'_> {
         }
         let changed = || word.load(Acquire) != seen.word() as u64;
         self.slept += 1;
-        // Not for long, and without letting others run: whom the processor turns to then is seldom who is waited for.
-        for _ in 0..SPINS {
+        // Not for long, and without letting others run: whom the processor turns to then is seldom who is waited for. And not where others
+        // wait: it is a long time to one's turn then, and the processor is somebody else's.
+        for _ in 0..if self.others_wait() { 0 } else { SPINS } {
             if changed() {
                 return Ok(false);
             }
@@ -350,7 +350,7 @@ impl Mortal for Mapped<'_> {
             return Err(Stop::Late);
         }
         self.file.check()?;
-        let before = self.before(state, seen);
+        let before = self.before(seen);
         Ok(self.slept.is_multiple_of(before.clamp(1, 10)))
     }
 

@@ -21,7 +21,8 @@
 //!   slot is told: [`Permit::recovered`].
 //! - A place or a permit belongs to the process that took it. A process that is forked does not inherit it: what it does to its copy has no
 //!   effect. It may enter for itself. How a slot is handed to a child on purpose: [`Permit::hand_over`].
-//! - Where there is a slot and nobody waits, coming and going take one atomic operation each and no system call.
+//! - Where nobody else is, coming and going take one compare-and-swap each and no system call. Where somebody is and there is a slot, a few dozen
+//!   instructions.
 //!
 //! The engine is [`doorway_core::recoverable`], which the checker explores with processes that are killed between any two steps: the
 //! functions that run here are those that it runs.

@@ -138,6 +138,8 @@ impl<'a> Permit<'a> {
 
     /// What a child needs to make the slot its own: see [`HandOver::adopt`].
     pub fn hand_over(&self) -> HandOver {
+        // Should the file be damaged, the child will find that it is not given the row.
+        let _ = self.lock.part_with(self.standing.row());
         HandOver { file: self.lock.file.clone(), row: self.standing.row(), from: self.lock.me() }
     }
 

@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::atomic::Ordering::Acquire, time::Duration};
 
 use doorway_core::{
     Register, Session, Value,
-    recoverable::{Owner, State},
+    recoverable::{Gate, Owner, State},
 };
 
 use super::{
@@ -154,19 +154,26 @@ fn read(lock: &Lock, row: usize) -> Option<Option<Row>> {
         Some(T::from_word(u128::from(word), register.format()))
     }
     let table = lock.file.table();
-    let state = value(lock, table.state(row))?;
-    let stamp = match state {
+    let (gate, state) = (value(lock, table.gate())?, value(lock, table.state(row))?);
+    let (seen, slot) = match gate {
+        Gate::Held { row: held, ticket } | Gate::Closing { row: held, ticket } if held as usize == row => {
+            (State::Holding { ticket, recovered: false }, value(lock, table.first())?)
+        }
+        _ => (state, value(lock, table.held(row))?),
+    };
+    let stamp = match seen {
         State::Waiting(ticket) | State::Holding { ticket, .. } => ticket.label(),
         State::Idle => return Some(None),
     };
     let time = |which: usize| Some(lock.file.words().get(row * ROW + which)?.load(Acquire));
     let found = Row {
-        state,
+        state: seen,
         owner: value(lock, table.owner(row))??,
         session: value(lock, table.asks(row))?,
-        slot: value(lock, table.held(row))?,
+        slot,
         entered: time(ENTERED)?,
         since: (time(STAMPED)? == stamp).then_some(time(SINCE)?),
     };
-    (value(lock, table.state(row))? == state).then_some(Some(found))
+    let unchanged = value(lock, table.state(row))? == state && value(lock, table.gate())? == gate;
+    unchanged.then_some(Some(found))
 }

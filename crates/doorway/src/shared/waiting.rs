@@ -12,7 +12,7 @@ use super::{
     file::ROW,
     identity,
     lock::{Standing, now},
-    memory::{Mapped, OutOfBounds, Quick, Stop, row},
+    memory::{Mapped, Quick, Stop, row},
 };
 
 impl Lock {
@@ -30,7 +30,7 @@ impl Lock {
             Some(me) if m.read(table.owner(row))? == Some(me) => me,
             _ => return Err(Error::Forked(self.path().into()).into()),
         };
-        let spot = table.wait(&mut m, me, row, Spot { ticket, slot: None, recovered: false })?;
+        let spot = table.wait(&mut m, me, row, Spot { ticket, slot: None, recovered: false, by_gate: false })?;
         *standing = Standing::new(row, spot);
         if let Some(word) = self.file.words().get(row * ROW + row::SINCE) {
             word.store(now(), Relaxed);
@@ -41,71 +41,55 @@ impl Lock {
     /// Leaves the slot.
     #[inline(always)]
     pub(super) fn leave(&self, standing: &Standing) -> Result<(), Stop> {
-        let (table, row) = (self.file.table(), standing.row());
-        let mut m = Quick::new(self.file.words());
-        let (Some(me), slot) = (self.is_mine(&mut m, standing), standing.slot()) else {
-            return self.leave_for_another(standing);
-        };
-        if !matches!(table.try_take(&mut m, me), Ok(true)) {
-            return self.leave_long(me, standing);
-        }
-        let kept = self.keep_row(&mut m, row);
-        match (table.release(&mut m, row, Some(slot)), kept) {
-            (Ok(false), Ok(())) => table.give(&mut m).map_err(|OutOfBounds| Stop::Damaged),
-            (Ok(true), Ok(())) => self.hand_on(),
-            _ => table.give(&mut m).and(Err(OutOfBounds)).map_err(|OutOfBounds| Stop::Damaged),
-        }
+        let (table, row, mut m) = (self.file.table(), standing.row(), Quick::new(self.file.words()));
+        let left = standing.by_gate()
+            && matches!(m.read(table.owner(row)), Ok(owner) if owner.is_some() && owner == self.known())
+            && matches!(table.go(&mut m, row, standing.ticket), Ok(true));
+        if left { Ok(()) } else { self.leave_long(standing) }
     }
 
-    /// Grants what has been left, with the guard, and gives that back.
     #[cold]
     #[inline(never)]
-    fn hand_on(&self) -> Result<(), Stop> {
-        let (table, mut m) = (self.file.table(), Mapped::with_guard(&self.file));
-        let granted = table.grant(&mut m);
-        table.give(&mut m)?;
-        granted
-    }
-
-    /// Leaves, if the guard has to be waited for.
-    #[cold]
-    #[inline(never)]
-    fn leave_long(&self, me: Owner, standing: &Standing) -> Result<(), Stop> {
-        let mut m = Mapped::new(&self.file, None);
-        self.guarded(&mut m, me, |m| {
-            self.file.table().vacate(m, standing.row(), Some(standing.slot()))?;
-            self.keep_row(m, standing.row())
+    fn leave_long(&self, standing: &Standing) -> Result<(), Stop> {
+        let (table, row, mut m) = (self.file.table(), standing.row(), Mapped::new(&self.file, None));
+        // A process does not leave for the one that forked it.
+        let Some(me) = self.known() else { return Ok(()) };
+        if m.read(table.owner(row))? != Some(me) {
+            return self.leave_for_another(me, standing);
+        }
+        self.guarded(&mut m, me, |m| match m.read(table.state(row))? {
+            State::Holding { ticket, .. } if ticket == standing.ticket => {
+                table.vacate(m, row, Some(standing.slot()))?;
+                self.keep_row(m, row)
+            }
+            _ => Ok(()), // somebody has scribbled in the table
         })
     }
 
-    /// This process, if it has the row still, and for that ticket. A process does not leave for the one that forked it.
-    #[inline(always)]
-    fn is_mine(&self, m: &mut Quick<'_>, standing: &Standing) -> Option<Owner> {
-        let (table, row) = (self.file.table(), standing.row());
-        let ticket = match m.read(table.state(row)).ok()? {
-            State::Waiting(ticket) | State::Holding { ticket, .. } => ticket,
-            State::Idle => return None,
-        };
-        let owner = m.read(table.owner(row)).ok()?;
-        if ticket == standing.ticket && owner == self.known() { owner } else { None }
-    }
-
     /// The row has been given to a child. If that is dead it is buried; else it stays.
-    #[cold]
-    #[inline(never)]
-    fn leave_for_another(&self, standing: &Standing) -> Result<(), Stop> {
+    fn leave_for_another(&self, me: Owner, standing: &Standing) -> Result<(), Stop> {
         let (table, row, m) = (self.file.table(), standing.row(), &mut Mapped::new(&self.file, None));
-        let (Some(me), Some(other)) = (self.known(), m.read(table.owner(row))?) else { return Ok(()) };
+        let Some(other) = m.read(table.owner(row))? else { return Ok(()) };
         let holds = matches!(m.read(table.state(row))?, State::Holding { ticket, .. } if ticket == standing.ticket);
         if holds && other != me && identity::is_dead(other) { table.bury(m, me, row, other) } else { Ok(()) }
     }
 
     /// Leaves the line, or a slot that has come meanwhile.
     pub(super) fn abandon(&self, standing: &Standing) -> Result<(), Stop> {
-        let Some(me) = self.is_mine(&mut Quick::new(self.file.words()), standing) else { return Ok(()) };
-        let mut m = Mapped::new(&self.file, None);
-        self.file.table().abandon(&mut m, me, standing.row())?;
-        self.guarded(&mut m, me, |m| self.keep_row(m, standing.row()))
+        if standing.holds() {
+            return self.leave(standing);
+        }
+        let (table, row, mut m) = (self.file.table(), standing.row(), Mapped::new(&self.file, None));
+        let Some(me) = self.known() else { return Ok(()) };
+        let ticket = match m.read(table.state(row))? {
+            State::Waiting(ticket) | State::Holding { ticket, .. } => ticket,
+            State::Idle => return Ok(()),
+        };
+        if ticket != standing.ticket || m.read(table.owner(row))? != Some(me) {
+            return Ok(());
+        }
+        table.abandon(&mut m, me, row)?;
+        self.guarded(&mut m, me, |m| self.keep_row(m, row))
     }
 
     /// Takes a row back from a child to which it was given, and which is dead. Says whether it was there still.

@@ -1,6 +1,9 @@
 //! What several processes see of a named lock, killed and stopped ones among them; and files that somebody has written into.
 
-use super::*;
+use super::{
+    corrupted::{self, Outcome},
+    *,
+};
 
 /// One of many first users makes it, and all use the same.
 #[test]
@@ -171,17 +174,14 @@ fn eight_processes_go_in_in_the_order_in_which_they_entered() {
     assert!(waited > 0, "nobody ever waited");
 }
 
-/// Whatever is written into a file: those who open it and those who use it get an error or go on, and come back. What they are told
-/// is another matter.
+/// What the fuzzer has found to lead somewhere new (`fuzz/corpus`), and some hundred inputs more: nothing crashes, nothing hangs.
+/// `DOORWAY_SCRIBBLES` says how many.
 #[test]
 fn a_file_that_is_scribbled_in_does_no_harm() {
-    let (place, locks) = directory();
-    let made = locks.clone().with_capacity(8).semaphore("a", 2).expect("it is made");
-    let permit = made.acquire().expect("it is free");
-    let path = made.path().to_owned();
-    let bytes = fs::read(&path).expect("it can be read");
-    drop(permit);
-    drop(made);
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/corrupted");
+    let found = fs::read_dir(&corpus).expect("the corpus is there").map(|entry| entry.expect("it can be read").path());
+    let mut inputs: Vec<Vec<u8>> = found.map(|path| fs::read(path).expect("it can be read")).collect();
+    assert!(inputs.len() > 20, "the corpus has {}", inputs.len());
     let mut dice = 0x5eed_u64;
     let mut random = || {
         dice ^= dice << 13;
@@ -189,46 +189,35 @@ fn a_file_that_is_scribbled_in_does_no_harm() {
         dice ^= dice << 17;
         dice
     };
-    let rounds = env::var("DOORWAY_SCRIBBLES").map_or(300, |text| text.parse().expect("a number"));
-    let (mut opened, mut refused, mut damaged) = (0, 0, 0);
-    for round in 0..rounds {
-        let name = format!("scribbled{round}");
-        let mut scribbled = bytes.clone();
-        let table = 4096 + 8 * 128;
-        for _ in 0..1 + random() % 40 {
-            // Mostly where it matters.
-            let end = if random().is_multiple_of(4) { scribbled.len() } else { table };
-            let begin = if random().is_multiple_of(8) { 0 } else { 4096 };
-            let at = begin + random() as usize % (end - begin);
-            scribbled[at] =
-                if random().is_multiple_of(2) { random() as u8 } else { scribbled[at] ^ 1 << (random() % 8) };
+    let rounds: usize = env::var("DOORWAY_SCRIBBLES").map_or(300, |text| text.parse().expect("a number"));
+    inputs.extend((0..rounds).map(|_| {
+        let cut = if random().is_multiple_of(16) { random() as u16 % 6000 } else { 0 };
+        let mut input = vec![random() as u8, cut as u8, (cut >> 8) as u8];
+        for _ in 0..1 + random() % 20 {
+            input.extend((random() as u16).to_le_bytes());
+            // The header seldom, and small numbers often.
+            input.push(random() as u8 & if random().is_multiple_of(8) { 7 } else { 3 });
+            input.extend((random() >> (random() % 64)).to_le_bytes());
         }
-        if random().is_multiple_of(16) {
-            scribbled.truncate(random() as usize % scribbled.len());
+        input
+    }));
+    let (say, said) = std::sync::mpsc::channel();
+    let tried = inputs.clone();
+    let all = thread::spawn(move || {
+        let (_place, locks) = directory();
+        tried.iter().for_each(|input| say.send(corrupted::exercise(&locks, input)).expect("somebody listens"));
+    });
+    let mut outcomes = Vec::new();
+    for input in &inputs {
+        match said.recv_timeout(Duration::from_secs(120)) {
+            Ok(outcome) => outcomes.push(outcome),
+            Err(why) => panic!("{input:02x?}: {why}"),
         }
-        fs::write(place.path().join(&name), &scribbled).expect("it can be written");
-        fs::set_permissions(place.path().join(&name), Permissions::from_mode(0o600)).expect("it is ours");
-        let Ok(lock) = locks.lock(&name) else {
-            refused += 1;
-            continue;
-        };
-        opened += 1;
-        let session = (lock.kind() == Kind::GroupLock).then_some("room");
-        let mut fails = 0;
-        for _ in 0..4 {
-            match lock.enter(session).map(|place| place.wait_timeout(Duration::from_millis(1))) {
-                Ok(Ok(permit)) => drop(permit),
-                Ok(Err(NotYet::Late(place))) => drop(place),
-                Ok(Err(NotYet::Failed(_))) | Err(_) => fails += 1,
-            }
-            fails += usize::from(lock.try_enter(session).is_err());
-        }
-        let _ = lock.status();
-        fails += usize::from(lock.set_slots(1).is_err());
-        fails += usize::from(lock.bury_dead().is_err());
-        let _ = lock.remove();
-        damaged += usize::from(fails > 0);
     }
-    println!("{opened} opened, {damaged} of them damaged, {refused} refused");
-    assert!(opened > 0 && refused > 0 && damaged > 0, "{opened} {damaged} {refused}");
+    all.join().expect("it has come to its end");
+    for outcome in [Outcome::Refused, Outcome::Damaged, Outcome::Fine] {
+        let times = outcomes.iter().filter(|&&other| other == outcome).count();
+        println!("{outcome:?}: {times}");
+        assert!(times > 0, "never {outcome:?}");
+    }
 }

@@ -1,0 +1,137 @@
+//! The gate: coming and going where nobody else is, by one compare-and-swap each.
+//!
+//! While the gate is not shut, it alone says who holds: nobody, or one row. The rows, the tally and the stack of free slots say that all are
+//! idle and everything is free. Whoever takes the guard shuts the gate, and then the rows say all. Who holds through it is written into
+//! its row before that, and the gate says so meanwhile ([`Gate::Closing`]): who dies in the middle leaves the gate like that,
+//! and whoever takes the guard from it does the same again. The gate is opened by who gives the guard back when nobody is there.
+//!
+//! The slot of who comes in is read before the compare-and-swap. It is right if that succeeds: another slot is on top of the stack only after
+//! another ticket.
+
+use core::ops::ControlFlow::{Break, Continue};
+
+use super::{
+    Table,
+    table::usual,
+    values::{Gate, Place, State},
+};
+use crate::{CompareAndSwap, Mortal, Registers, Session, Ticket};
+
+impl Table {
+    /// Comes in through the gate, if it is open: the whole doorway.
+    ///
+    /// # Errors
+    /// When the memory halts the process.
+    #[inline(always)]
+    pub fn come<M: CompareAndSwap>(
+        &self,
+        m: &mut M,
+        row: impl FnOnce() -> Option<usize>,
+    ) -> Result<Option<(usize, Place)>, M::Halt> {
+        m.line(34);
+        let open = m.read(self.gate)?;
+        let Gate::Open(ticket) = open else { return Ok(None) };
+        // Only now: whoever had the row before may have lost it until then.
+        let Some(row) = row() else { return Ok(None) };
+        m.line(35);
+        let slot = m.read(self.first)?;
+        m.line(36);
+        let held = Gate::Held { row: row as u32, ticket };
+        let came = if m.mutant("comes-by-a-write") {
+            m.write(self.gate, held)?;
+            true
+        } else {
+            m.compare_and_swap(self.gate, open, held)? == open
+        };
+        Ok(came.then_some((row, Place { ticket, slot: Some(slot), recovered: false, by_gate: true })))
+    }
+
+    /// Leaves through the gate, if it has not been shut: says whether it has left.
+    ///
+    /// # Errors
+    /// When the memory halts the process.
+    #[inline(always)]
+    pub fn go<M: CompareAndSwap>(&self, m: &mut M, row: usize, ticket: Ticket) -> Result<bool, M::Halt> {
+        let held = Gate::Held { row: row as u32, ticket };
+        m.line(85);
+        let open = Gate::Open(ticket.succ());
+        if m.mutant("goes-by-a-write") {
+            m.write(self.gate, open)?;
+            return Ok(true);
+        }
+        Ok(m.compare_and_swap(self.gate, held, open)? == held)
+    }
+
+    /// Shuts the gate, with the guard.
+    #[inline(always)]
+    pub(super) fn shut<M: CompareAndSwap + Mortal>(&self, m: &mut M) -> Result<(), M::Halt> {
+        if !self.has_gate {
+            return Ok(());
+        }
+        m.line(6);
+        match m.read(self.gate)? {
+            Gate::Shut(_) => Ok(()),
+            gate => self.shut_what_is_open(m, gate),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn shut_what_is_open<M: CompareAndSwap + Mortal>(&self, m: &mut M, gate: Gate) -> Result<(), M::Halt> {
+        m.repeat(gate, |m, gate| match gate {
+            Gate::Shut(_) => Ok(Break(())),
+            Gate::Open(ticket) => {
+                m.line(7);
+                let was = m.compare_and_swap(self.gate, gate, Gate::Shut(ticket))?;
+                Ok(if was == gate { Break(()) } else { Continue(was) })
+            }
+            Gate::Held { row, ticket } => {
+                let closing = Gate::Closing { row, ticket };
+                m.line(8);
+                let to = if m.mutant("shuts-at-once") { Gate::Shut(ticket.succ()) } else { closing };
+                let was = m.compare_and_swap(self.gate, gate, to)?;
+                Ok(Continue(if was == gate { closing } else { was }))
+            }
+            Gate::Closing { row, ticket } => {
+                let row = row as usize;
+                m.line(9);
+                let slot = m.read(self.first)?;
+                m.write(self.held.at(row), slot)?;
+                m.line(17);
+                m.write(self.asks.at(row), Session(1))?;
+                let tally = m.read(self.tally)?.uncounted();
+                let free = tally.slots().saturating_sub(1);
+                m.write(self.tally, tally.with_free(free).one_inside(Session(1)))?;
+                if !m.mutant("forgets-who-came") {
+                    m.line(18);
+                    m.write(self.state.at(row), State::Holding { ticket, recovered: false })?;
+                }
+                m.line(19);
+                m.write(self.gate, Gate::Shut(ticket.succ()))?;
+                Ok(Break(()))
+            }
+        })
+    }
+
+    /// Opens the gate if nobody is there, with the guard. The next holder of a slot whose last one died has to be told, and at the gate nobody is.
+    #[inline(always)]
+    pub(super) fn open<M: Registers>(&self, m: &mut M) -> Result<(), M::Halt> {
+        m.line(23);
+        let tally = m.read(self.tally)?;
+        let quiet = tally.is_quiet() || m.mutant("opens-too-soon") && tally.waiting() == 0 && tally.has_room();
+        if !quiet {
+            return Ok(());
+        }
+        let top = u32::from(tally.free()) - 1;
+        m.line(24);
+        let slot = m.read(self.spare.at(top as usize))?.wrapping_add(usual(tally, top));
+        if m.read(self.orphan.at(slot as usize))? {
+            return Ok(());
+        }
+        m.line(29);
+        m.write(self.first, slot)?;
+        let ticket = m.read(self.gate)?.ticket();
+        m.line(37);
+        m.write(self.gate, Gate::Open(ticket))
+    }
+}
