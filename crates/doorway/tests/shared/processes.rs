@@ -139,17 +139,15 @@ fn a_slot_comes_back_from_a_child_that_has_ended() {
 
 /// Whoever was through `enter` before another began it goes in before it. When they began and were through is told by a clock
 /// that has nothing to do with the lock, and in which order they went in by a file that is written inside.
-///
-///     DOORWAY_FIFO_PASSAGES=100000 cargo test --release --package doorway --test shared -- eight
 #[test]
 fn eight_processes_go_in_in_the_order_in_which_they_entered() {
     let (place, locks) = directory();
-    let passages = env::var("DOORWAY_FIFO_PASSAGES").map_or(20_000, |text| text.parse().expect("a number"));
+    let passages = 100_000;
     let semaphore = locks.semaphore("fifo", 1).expect("it is made");
     let [noted, clock] = [".noted", ".clock"].map(|name| place.path().join(name).display().to_string());
     fs::write(&noted, "").expect("it can be written");
     fs::write(&clock, [0; 8]).expect("it can be written");
-    let each = (passages / 8_usize).to_string();
+    let each = (passages / 8).to_string();
     let gate = semaphore.acquire().expect("it is free");
     let children: Vec<_> = (0..8).map(|_| helper("queues", place.path(), &[&noted, &each, &clock])).collect();
     while semaphore.status().waiting.len() < 8 {
