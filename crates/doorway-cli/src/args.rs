@@ -130,7 +130,8 @@ go to the start and the end.
 Examples:
   doorway lab check k-bakery -n 4 -k 2 --passages 1 --property fife --trace fife.json
   doorway lab replay fife.json
-  doorway lab replay fife.json --html fife.html";
+  doorway lab replay fife.json --html fife.html
+  doorway lab replay fife.json --svg fife.svg";
 
 const REPORT_HELP: &str = "\
 Runs lab check, lab rmr and bench with many arguments and writes DIR/index.html: one page with tables and
@@ -430,6 +431,9 @@ pub(crate) struct Replay {
     /// Write the run to this file as a page to look at
     #[arg(long, value_name = "OUT")]
     pub(crate) html: Option<PathBuf>,
+    /// Write the run to this file as a picture (SVG), for documents
+    #[arg(long, value_name = "OUT")]
+    pub(crate) svg: Option<PathBuf>,
 }
 
 /// A value for every algorithm, or as `ALG=VALUE` for one of them.

@@ -71,7 +71,7 @@ pub(super) fn write_page(path: &Path, trace: &Trace) -> Result<(), Failure> {
     write(path, &film.page())
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
+pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).map_err(|error| Failure::File { verb: "write", path: path.into(), error })
 }
 

@@ -3,9 +3,12 @@
 use std::process::ExitCode;
 
 use doorway_core::Size;
-use doorway_lab::trace::Trace;
+use doorway_lab::{trace::Trace, viewer::Film};
 
-use super::{check::write_page, steps::steps};
+use super::{
+    check::{write, write_page},
+    steps::steps,
+};
 use crate::{
     args::Replay,
     error::Failure,
@@ -20,6 +23,10 @@ pub(crate) fn run(args: &Replay) -> Result<ExitCode, Failure> {
     let replayed = trace.replay().map_err(foreign)?;
     if let Some(page) = &args.html {
         write_page(page, &trace)?;
+    }
+    if let Some(picture) = &args.svg {
+        let film = Film::of(&trace).map_err(foreign)?;
+        write(picture, &film.svg())?;
     }
     let mutant = trace.mutant.as_ref().map_or(String::new(), |name| format!(", mutant {name}"));
     let mut out = format!(

@@ -49,18 +49,25 @@ fn most(measured: &Value) -> u64 {
     points.filter_map(|point| point["n"].as_u64()).max().unwrap_or(0)
 }
 
-/// A cell: the classes that were fitted to the dearest passages, by scheduler, beside the paper's.
-pub(super) fn cell(page: &Page, study: &Study, (_, model): (&str, &str)) -> String {
-    let Some(measured) = measured(page, study) else { return none() };
+/// The classes that were fitted, with the schedulers if they do not agree.
+fn classes(measured: &Value, model: &str, quantity: &str) -> String {
     let mut classes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for curve in list(measured, "curves") {
-        let class = curve["fits"][model]["max"]["class"].as_str().unwrap_or("too few sizes");
+        let class = curve["fits"][model][quantity]["class"].as_str().unwrap_or("too few sizes");
         classes.entry(class).or_default().push(text(curve, "scheduler"));
     }
+    match classes.len() {
+        1 => classes.into_keys().collect(),
+        _ => classes.iter().map(|(class, by)| format!("{class} ({})", by.join(", "))).collect::<Vec<_>>().join("; "),
+    }
+}
+
+/// A cell: the classes that were fitted, beside the paper's.
+pub(super) fn cell(page: &Page, study: &Study, (_, model): (&str, &str)) -> String {
+    let Some(measured) = measured(page, study) else { return none() };
     let found = match per_look(measured, model) {
         Some(references) => format!("unbounded: {references:.2} per look while waiting"),
-        None if classes.len() == 1 => classes.into_keys().collect(),
-        None => classes.iter().map(|(class, by)| format!("{class} ({})", by.join(", "))).collect::<Vec<_>>().join("; "),
+        None => format!("worst: {}<br>mean: {}", classes(measured, model, "max"), classes(measured, model, "mean")),
     };
     let paper = escaped(text(&measured["paper"], model));
     let anchor = Part::stem(&study.curves.command);

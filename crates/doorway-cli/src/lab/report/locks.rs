@@ -44,8 +44,11 @@ pub(super) fn bench(part: &Part) -> String {
 fn one_table(rows: &[Value]) -> String {
     let first = &rows[0];
     let crowd = first["inside_ns"] != 0;
-    let mut title = format!("{}, n = {}", escaped(first["how"].as_str().unwrap_or("?")), first["threads"]);
+    let how = escaped(first["how"].as_str().unwrap_or("?"));
+    let group = escaped(first["group"].as_str().unwrap_or("?"));
+    let mut title = format!("{group}: {how}");
     if crowd {
+        title += &format!(", n = {}", first["threads"]);
         let [inside, think] = ["inside_ns", "think_ns"].map(|name| duration(float(first, name)));
         title += &format!(", k = {}, {inside} inside, {think} think time", first["k"]);
     }

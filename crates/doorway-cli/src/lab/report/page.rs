@@ -68,7 +68,7 @@ fn head(page: &Page) -> String {
     };
     let cores = thread::available_parallelism().map_or(1, usize::from);
     format!(
-        "<h1>Doorway: what was run</h1>\n<p>Made by <code>doorway {}</code>, doorway {}, on {cores} cores. Each figure is what a \
+        "<h1>Doorway: what was run</h1>\n<p>Made by <code>doorway {}</code>, version and build {}, on {cores} cores. Each figure is what a \
          command has printed, and links to that command or stands beside it. A verdict reaches as far as it says and no farther: so \
          many processes, slots or sessions, passages.</p>\n{missing}{verdict}{}",
         escaped(&page.command),

@@ -67,7 +67,7 @@ const QUICK_LOCKS: [&str; 6] = [
     "bench pinned --quick --seconds 0.01",
     "bench turns --quick --seconds 0.003",
     "bench slots --quick",
-    "bench groups --quick --seconds 0.01",
+    "bench groups --quick --seconds 0.005",
 ];
 
 fn bench(command: &str) -> Job {
@@ -80,7 +80,7 @@ fn study(entrant: &'static Entrant, quick: bool) -> Study {
     Study {
         entrant,
         checks: checks(entrant, quick),
-        curves: if quick { rmr("--up-to 32 --passages 2", 0.4) } else { rmr("--up-to 64 --passages 5", 15.0) },
+        curves: if quick { rmr("--up-to 32", 0.6) } else { rmr("--up-to 64", 15.0) },
         values: if entrant.claims.values.is_empty() { Vec::new() } else { values(entrant, quick) },
     }
 }
@@ -88,7 +88,8 @@ fn study(entrant: &'static Entrant, quick: bool) -> Study {
 /// Where claims are checked, and how many states are explored there at most.
 fn settings(entrant: &Entrant, quick: bool) -> Vec<(Setting, u64)> {
     let one = |setting: Setting| setting.passages(1);
-    let [small, middle, large] = [1_000_000, 5_000_000, 20_000_000];
+    let small = 1_000_000;
+    let (middle, large) = if quick { (2_000_000, 600_000) } else { (20_000_000, 20_000_000) };
     let mut all = match entrant.claims.problem {
         Problem::Mutex if entrant.attempts.is_some() => {
             let two = Setting::slots(2, 1);
@@ -106,9 +107,12 @@ fn settings(entrant: &Entrant, quick: bool) -> Vec<(Setting, u64)> {
             vec![(Setting::group(2, 2), small), (one(three), middle), (three, large)]
         }
     };
-    all.retain(|(setting, most)| (!quick || *most < large) && entrant.build(setting.size, None, false).is_ok());
+    all.retain(|(setting, _)| entrant.build(setting.size, None, false).is_ok());
     all
 }
+
+/// What `lab check` explores unless told otherwise.
+const DEFAULT_STATES: u64 = 50_000_000;
 
 /// What is not claimed and may hold all the same, or not, is looked for among no more states.
 const UNCLAIMED_STATES: u64 = 1_000_000;
@@ -120,7 +124,9 @@ fn checks(entrant: &Entrant, quick: bool) -> Vec<Job> {
     for (setting, most) in &settings {
         jobs.push(check(entrant, setting, *most, ""));
     }
-    for (setting, _) in settings.iter().take(2) {
+    // What is not claimed, and crashes, are not looked for in the largest.
+    let few = &settings[..settings.len().saturating_sub(1).max(1)];
+    for (setting, _) in few {
         for property in columns(claims.problem) {
             let decided = claims.properties.contains(&property) || claims.refuted.iter().any(|it| it.0 == property);
             if !decided && (property != Property::BoundedRegisters || claims.bound.is_some()) {
@@ -129,11 +135,11 @@ fn checks(entrant: &Entrant, quick: bool) -> Vec<Job> {
         }
     }
     for (property, setting) in claims.refuted {
-        jobs.push(check(entrant, setting, 50_000_000, &format!(" --property {property}")));
+        jobs.push(check(entrant, setting, DEFAULT_STATES, &format!(" --property {property}")));
     }
     // As many crashes as are tolerated, and one more.
     let progress = progress(entrant);
-    for (setting, most) in settings.iter().take(2) {
+    for (setting, most) in few {
         let tolerated = (claims.crashes)(setting.size);
         for crashes in [tolerated, tolerated + 1].into_iter().filter(|crashes| (1..setting.size.n).contains(crashes)) {
             jobs.push(check(entrant, setting, *most, &format!(" --crashes {crashes} --property {progress}")));
@@ -199,14 +205,9 @@ fn check(entrant: &Entrant, setting: &Setting, most: u64, rest: &str) -> Job {
         command += &format!(" --kills {kills}");
     }
     // By and large: few searches come as far as they may.
-    let seconds = if most > 10_000_000 {
-        40.0
-    } else if n > 2 {
-        0.6
-    } else {
-        0.05
-    };
-    Job { command: format!("{command} --max-states {most}{rest}"), seconds }
+    let seconds = if n > 2 { 0.4 + most as f64 / 2e6 } else { 0.1 };
+    let most = if most == DEFAULT_STATES { String::new() } else { format!(" --max-states {most}") };
+    Job { command: format!("{command}{most}{rest}"), seconds }
 }
 
 /// With every number of slots, as long as there are few processes.

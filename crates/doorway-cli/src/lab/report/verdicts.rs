@@ -116,7 +116,30 @@ impl Verdict<'_> {
     /// A few words for a cell of the table of all algorithms: they link to the row with the command.
     fn cell(&self) -> String {
         let states = grouped(self.states());
-        format!(r##"{} <a class="at" href="#{}">{}<br>{states} states</a>"##, self.word(), self.anchor(), self.place())
+        let so_far = if self.check["complete"] == true { "" } else { " so far" };
+        // With passages bounded, nobody can be overtaken for ever, and what holds is less than its name says.
+        let only = if self.holds == Some(true) && self.is_progress() && !self.is_endless() {
+            "nobody gets stuck:<br>"
+        } else {
+            ""
+        };
+        let (word, anchor, place) = (self.word(), self.anchor(), self.place());
+        format!(r##"{word} <a class="at" href="#{anchor}">{only}{place}<br>{states} states{so_far}</a>"##)
+    }
+
+    fn is_progress(&self) -> bool {
+        [Property::StarvationFreedom, Property::DeadlockFreedom].iter().any(|it| it.name() == self.property)
+    }
+
+    /// Whether passages are not bounded.
+    fn is_endless(&self) -> bool {
+        self.number("passages").is_none()
+    }
+
+    /// What says more comes last: many processes, runs without end, many states; of progress, runs without end first.
+    fn weight(&self) -> (bool, u64, bool, u64) {
+        let endless = self.is_endless();
+        (self.is_progress() && endless, self.number("n").unwrap_or(0), endless, self.states())
     }
 
     /// Its row's name in the page.
@@ -144,13 +167,12 @@ impl Verdict<'_> {
     }
 }
 
-/// The cell of an algorithm and a property: a violation counts for more than what holds elsewhere, and of what holds the
-/// largest search.
+/// The cell of an algorithm and a property: a violation counts for more than what holds elsewhere.
 pub(super) fn cell(all: &[Verdict<'_>], property: Property) -> String {
     let plain = || all.iter().filter(|verdict| verdict.property == property.name() && verdict.is_plain());
     let violated = plain().find(|verdict| verdict.holds == Some(false));
-    let holds = || plain().filter(|verdict| verdict.holds == Some(true)).max_by_key(|verdict| verdict.states());
-    let best = violated.or_else(holds).or_else(|| plain().max_by_key(|verdict| verdict.states()));
+    let holds = || plain().filter(|verdict| verdict.holds == Some(true)).max_by_key(|verdict| verdict.weight());
+    let best = violated.or_else(holds).or_else(|| plain().max_by_key(|verdict| verdict.weight()));
     best.map_or_else(none, Verdict::cell)
 }
 
@@ -159,29 +181,20 @@ pub(super) fn none() -> String {
     r#"<span class="none">–</span>"#.into()
 }
 
-/// How many crashes are tolerated, and what one more does.
+/// How many crashes are tolerated, and what one more does, among as many processes as it was tried with.
 pub(super) fn crashes(all: &[Verdict<'_>]) -> String {
-    let with = |holds: bool| {
-        all.iter()
-            .filter(move |verdict| verdict.crashes() > 0 && verdict.holds == Some(holds))
-            .max_by_key(|v| v.number("n"))
-    };
-    let text = |verdict: &Verdict<'_>, most: u64| {
-        let (anchor, place) = (verdict.anchor(), verdict.place());
-        format!(
-            r##"<b>{most}</b>: {} {} <a class="at" href="#{anchor}">{place}</a>"##,
-            verdict.property,
-            verdict.word()
-        )
-    };
-    match (with(true), with(false)) {
-        (None, None) => none(),
-        (Some(holds), violated) => {
-            let more = violated.map_or(String::new(), |more| format!("<br>{}", text(more, more.crashes())));
-            text(holds, holds.crashes()) + &more
-        }
-        (None, Some(violated)) => format!("<b>0</b><br>{}", text(violated, violated.crashes())),
+    let tried: Vec<_> = all.iter().filter(|verdict| verdict.crashes() > 0).collect();
+    let Some(n) = tried.iter().filter_map(|verdict| verdict.number("n")).max() else { return none() };
+    let mut html = String::new();
+    if tried.iter().all(|verdict| verdict.holds == Some(false)) {
+        html += "<b>0</b>, and ";
     }
+    for verdict in tried.into_iter().filter(|verdict| verdict.number("n") == Some(n)) {
+        let (anchor, place) = (verdict.anchor(), verdict.place());
+        let (most, word) = (verdict.crashes(), verdict.word());
+        html += &format!(r##"<b>{most}</b>: {} {word} <a class="at" href="#{anchor}">{place}</a>"##, verdict.property);
+    }
+    html
 }
 
 /// The weakest registers on which everything that is claimed was found to hold.
@@ -203,11 +216,12 @@ pub(super) fn registers(all: &[Verdict<'_>]) -> String {
 /// Whether numbers have a bound, and what all registers together take where they were counted.
 pub(super) fn space(all: &[Verdict<'_>], study: &Study) -> (String, String) {
     let counted = |verdict: &&Verdict<'_>| verdict.is_plain() && verdict.check["bounds"]["bits"].is_u64();
-    let largest = all.iter().filter(counted).max_by_key(|verdict| (verdict.number("n"), verdict.states()));
+    let largest = all.iter().filter(counted).max_by_key(|verdict| (verdict.is_endless(), verdict.weight()));
     let bits = largest.map_or_else(none, |verdict| {
         let so_far = if verdict.check["complete"] == true { "" } else { " so far" };
         let (anchor, bits) = (verdict.anchor(), &verdict.check["bounds"]["bits"]);
-        format!(r##"{bits} bits{so_far} <a class="at" href="#{anchor}">{}</a>"##, verdict.place())
+        let grows = if study.entrant.claims.bound.is_none() { "grows; " } else { "" };
+        format!(r##"{grows}{bits} bits{so_far} <a class="at" href="#{anchor}">{}</a>"##, verdict.place())
     });
     let bounded = match study.entrant.claims.bound {
         None => "no <small>none is claimed</small>".into(),
