@@ -333,7 +333,7 @@ pub(crate) struct Check {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write the first counterexample here, for `lab replay`, or as a page if it is .html
+    /// Write the first counterexample here, for `lab replay`, or to look at if it is .html or .svg
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
 }

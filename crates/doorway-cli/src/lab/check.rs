@@ -59,19 +59,23 @@ pub(super) fn find(args: &Check) -> Result<Found, Failure> {
     Ok(Found { entrant, subject, options, report })
 }
 
-/// Saves a trace for `lab replay`, or as a page to look at.
+/// Saves a trace for `lab replay`, or as a page or a picture to look at.
 pub(super) fn write_trace(path: &Path, trace: &Trace) -> Result<(), Failure> {
-    let is_page = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("html"));
-    if is_page { write_page(path, trace) } else { write(path, &trace.to_json()) }
+    let is = |name: &str| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(name));
+    match () {
+        () if is("html") => write_film(path, trace, Film::page),
+        () if is("svg") => write_film(path, trace, Film::svg),
+        () => write(path, &trace.to_json()),
+    }
 }
 
-/// Writes the page that shows a trace.
-pub(super) fn write_page(path: &Path, trace: &Trace) -> Result<(), Failure> {
+/// Writes what shows a trace.
+pub(super) fn write_film(path: &Path, trace: &Trace, show: impl FnOnce(&Film) -> String) -> Result<(), Failure> {
     let film = Film::of(trace).map_err(|error| Failure::Trace { path: path.into(), error })?;
-    write(path, &film.page())
+    write(path, &show(&film))
 }
 
-pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).map_err(|error| Failure::File { verb: "write", path: path.into(), error })
 }
 

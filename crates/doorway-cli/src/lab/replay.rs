@@ -5,10 +5,7 @@ use std::process::ExitCode;
 use doorway_core::Size;
 use doorway_lab::{trace::Trace, viewer::Film};
 
-use super::{
-    check::{write, write_page},
-    steps::steps,
-};
+use super::{check::write_film, steps::steps};
 use crate::{
     args::Replay,
     error::Failure,
@@ -22,11 +19,10 @@ pub(crate) fn run(args: &Replay) -> Result<ExitCode, Failure> {
     let trace = Trace::parse(&read(&args.file)?).map_err(foreign)?;
     let replayed = trace.replay().map_err(foreign)?;
     if let Some(page) = &args.html {
-        write_page(page, &trace)?;
+        write_film(page, &trace, Film::page)?;
     }
     if let Some(picture) = &args.svg {
-        let film = Film::of(&trace).map_err(foreign)?;
-        write(picture, &film.svg())?;
+        write_film(picture, &trace, Film::svg)?;
     }
     let mutant = trace.mutant.as_ref().map_or(String::new(), |name| format!(", mutant {name}"));
     let mut out = format!(

@@ -11,8 +11,9 @@ const LANE: usize = 46;
 const LETTER: f64 = 7.3;
 const TOP: usize = 74;
 const LEFT: usize = 46;
-/// The longest line above the lanes.
-const LINE: usize = 96;
+/// The longest line above the lanes, and how wide a letter of it is at most.
+const LINE: usize = 84;
+const BOLD: f64 = 8.0;
 
 /// The sections, and their colours on a light ground and on a dark one.
 const SECTIONS: [(&str, &str, &str); 5] = [
@@ -58,10 +59,9 @@ impl Film {
         };
         let top = TOP + 18 * shows.len();
         let lanes = LEFT + LANE * trace.n;
-        let text = (longest as f64 * LETTER) as usize + 16;
-        let wide = (lanes + text + 70)
-            .max((shows.iter().map(|l| l.chars().count()).max().unwrap_or(0) as f64 * LETTER) as usize);
-        let wide = wide.max(560);
+        let costs = [30, 60].map(|x| lanes + 12 + (longest as f64 * LETTER) as usize + x);
+        let above = shows.iter().map(|line| line.chars().count()).max().unwrap_or(0) as f64 * BOLD;
+        let wide = (costs[1] + 24).max(above as usize + 20).max(560);
         let high = top + ROW * trace.steps.len() + 44;
         let mut svg = head(wide, high);
         let mutant = trace.mutant.as_ref().map_or(String::new(), |mutant| format!(", mutant {mutant}"));
@@ -79,7 +79,6 @@ impl Film {
                 top - 8
             );
         }
-        let costs = [wide - 46, wide - 18];
         for (x, model) in costs.iter().zip(["CC", "DSM"]) {
             let _ = writeln!(svg, r#"<text x="{x}" y="{}" class="soft mid">{model}</text>"#, top - 8);
         }
@@ -87,7 +86,7 @@ impl Film {
         for (i, (words, frame)) in texts.iter().zip(&self.frames).enumerate() {
             let (y, step) = (top + ROW * i, &trace.steps[i]);
             let (middle, x) = (y + 14, LEFT + LANE * step.process);
-            let bad = if frame.violates.is_empty() { "" } else { " bad" };
+            let bad = if self.violated(i).is_empty() { "" } else { " bad" };
             let again = if trace.loop_from.is_some_and(|from| i == from) { "↻ " } else { "" };
             let _ =
                 writeln!(svg, r#"<text x="{}" y="{middle}" class="soft end{bad}">{again}{}</text>"#, LEFT - 8, i + 1);
@@ -122,9 +121,17 @@ impl Film {
         // What else is chosen is in the access already.
         let request = step.choice.as_ref().filter(|choice| choice.starts_with("request"));
         let request = request.map_or(String::new(), |request| format!("{request}: "));
-        let violates = self.frames[i].violates.join(", ");
-        let wrong = if violates.is_empty() { violates } else { format!("   ✗ {violates}") };
+        let violated = self.violated(i).join(", ");
+        let wrong = if violated.is_empty() { violated } else { format!("   ✗ {violated}") };
         format!("{request}{}{wrong}", step.access)
+    }
+
+    /// What a step violates. What only the checker sees, by what could happen next, is violated by the last one.
+    fn violated(&self, i: usize) -> Vec<&str> {
+        let (seen, trace) = (&self.frames[i].violates, &self.trace);
+        let last = i + 1 == trace.steps.len() && trace.loop_from.is_none();
+        let told = trace.property.as_deref().filter(|property| last && !seen.contains(property));
+        seen.iter().copied().chain(told).collect()
     }
 
     /// The section of every process, drawn for as long as it lasts.
