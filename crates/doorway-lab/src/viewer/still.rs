@@ -60,13 +60,15 @@ impl Film {
         let top = TOP + 18 * shows.len();
         let lanes = LEFT + LANE * trace.n;
         let costs = [30, 60].map(|x| lanes + 12 + (longest as f64 * LETTER) as usize + x);
+        let mutant = trace.mutant.as_ref().map_or(String::new(), |mutant| format!(", mutant {mutant}"));
+        let size = doorway_core::Size { n: trace.n, k: trace.k, sessions: trace.sessions };
+        let title = format!("{}{mutant}: {size}, {} registers", trace.algorithm, trace.registers);
         let above = shows.iter().map(|line| line.chars().count()).max().unwrap_or(0) as f64 * BOLD;
+        let above = above.max(title.chars().count() as f64 * 1.25 * BOLD);
         let wide = (costs[1] + 24).max(above as usize + 20).max(560);
         let high = top + ROW * trace.steps.len() + 44;
         let mut svg = head(wide, high);
-        let mutant = trace.mutant.as_ref().map_or(String::new(), |mutant| format!(", mutant {mutant}"));
-        let size = doorway_core::Size { n: trace.n, k: trace.k, sessions: trace.sessions };
-        let title = escaped(&format!("{}{mutant}: {size}, {} registers", trace.algorithm, trace.registers));
+        let title = escaped(&title);
         let _ = writeln!(svg, r#"<title>{title}</title><text x="12" y="24" class="title">{title}</text>"#);
         for (i, line) in shows.iter().enumerate() {
             let _ = writeln!(svg, r#"<text x="12" y="{}" class="bad">{}</text>"#, 46 + 18 * i, escaped(line));
