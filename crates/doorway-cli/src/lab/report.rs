@@ -75,33 +75,31 @@ impl Page {
         let missing = |job: &&Job| !self.parts.contains_key(&job.command);
         let jobs: Vec<Job> = self.plan.jobs().filter(missing).cloned().collect();
         let all = self.plan.jobs().count();
-        let pace = Pace::new(jobs.iter().map(|job| job.seconds).sum());
-        let now = Mutex::new((pace, Instant::now(), String::new(), all - jobs.len(), 0.0));
-        let line = || {
-            let now = now.lock().unwrap_or_else(PoisonError::into_inner);
-            let (pace, began, command, done, planned) = &*now;
-            let so_long = began.elapsed().as_secs_f64();
-            format!("{} {done} of {all} · {} · {command}", bar(*done, all), pace.left(so_long.min(*planned)))
-        };
-        shown(line, || {
-            let mut written = Instant::now();
-            for job in &jobs {
-                let set = |f: &dyn Fn(&mut (Pace, Instant, String, usize, f64))| {
-                    f(&mut now.lock().unwrap_or_else(PoisonError::into_inner));
-                };
-                set(&|now| (now.1, now.2, now.4) = (Instant::now(), job.command.clone(), job.seconds));
-                let part = self.store.make(&job.command)?;
-                self.write_traces(&part)?;
-                self.parts.insert(job.command.clone(), part);
-                set(&|now| (now.3, now.4) = (now.3 + 1, 0.0));
-                set(&|now| now.0.add(job.seconds));
-                if written.elapsed() > EVERY {
-                    self.write()?;
-                    written = Instant::now();
+        let now = &Mutex::new(Now {
+            pace: Pace::new(jobs.iter().map(|job| job.seconds).sum()),
+            done: all - jobs.len(),
+            began: Instant::now(),
+            job: None,
+        });
+        let look = move || now.lock().unwrap_or_else(PoisonError::into_inner);
+        shown(
+            move || look().line(all),
+            move || {
+                let mut written = Instant::now();
+                for job in jobs {
+                    look().begin(&job);
+                    let part = self.store.make(&job.command)?;
+                    self.write_traces(&part)?;
+                    self.parts.insert(job.command.clone(), part);
+                    look().end(&job);
+                    if written.elapsed() > EVERY {
+                        self.write()?;
+                        written = Instant::now();
+                    }
                 }
-            }
-            Ok(self)
-        })
+                Ok(self)
+            },
+        )
     }
 
     /// A page for each violation.
@@ -131,6 +129,33 @@ impl Page {
         wrong.iter().for_each(|command| text += &format!("  doorway {command}\n"));
         print(&text)?;
         Ok(ExitCode::from(u8::from(!wrong.is_empty())))
+    }
+}
+
+/// How far it is.
+struct Now {
+    pace: Pace,
+    /// Commands that have been run.
+    done: usize,
+    /// When the one that is run now began, and which.
+    began: Instant,
+    job: Option<Job>,
+}
+
+impl Now {
+    fn begin(&mut self, job: &Job) {
+        (self.began, self.job) = (Instant::now(), Some(job.clone()));
+    }
+
+    fn end(&mut self, job: &Job) {
+        self.pace.add(job.seconds);
+        (self.done, self.job) = (self.done + 1, None);
+    }
+
+    fn line(&self, all: usize) -> String {
+        let (command, planned) = self.job.as_ref().map_or(("", 0.0), |job| (&job.command, job.seconds));
+        let left = self.pace.left(self.began.elapsed().as_secs_f64().min(planned));
+        format!("{} {} of {all} · {left} · {command}", bar(self.done, all), self.done)
     }
 }
 
