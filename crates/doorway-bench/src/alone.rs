@@ -10,6 +10,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use doorway_core::{
+    Exclusion, Problem, Request, Size,
+    native::{Backoff, Instance, Native},
+};
+
 use crate::{
     lock::{Ask, Blocking, Lock, Sessions, Tasks},
     tasks::block_on,
@@ -107,4 +112,30 @@ pub(crate) fn tasks<L: Tasks>(work: &Work) -> Sample {
     let current = matches!(work.setting.how, How::Tasks { current: true, .. });
     let task = async move { copies!(all, |COPY, count| loop_tasks::<L, COPY>(black_box(&lock.0), count).await) };
     block_on(current, async { tokio::spawn(task).await.expect("passages do not panic") })
+}
+
+/// For how many processes an algorithm is made of which one moves.
+pub(crate) const PROCESSES: usize = 8;
+
+/// Measures an algorithm of the registry as it is: the paper's code on native atomics, with no seat or guard around it.
+pub(crate) fn algorithm<A>(work: &Work) -> Sample
+where
+    A: for<'a> Exclusion<Native<'a, Backoff>> + Sync,
+{
+    let size = match A::CLAIMS.problem {
+        Problem::Mutex | Problem::KExclusion => Size::mutex(PROCESSES),
+        Problem::Group => Size::group(PROCESSES, 1),
+    };
+    let lock = Apart(Instance::<A>::new(size).expect("every algorithm serves a few"));
+    let (lock, p) = (&lock.0, PROCESSES / 2);
+    let mut m = lock.view(Backoff, p as u64);
+    let mut keep = Some(lock.algorithm().keep(p));
+    let request = A::Request::all(size).remove(0);
+    copies!(work.times.count, |COPY, count| {
+        for _ in 0..count {
+            let kept = keep.take().expect("it is put back");
+            let Ok((next, _)) = black_box(lock).passage(&mut m, p, request.clone(), kept, || black_box(COPY));
+            keep = Some(next);
+        }
+    })
 }

@@ -1,5 +1,9 @@
 //! Who is measured. A lock is described in `lock`'s words, and a line here gives it every bench of its kind.
 
+use doorway_core::{
+    Exclusion,
+    native::{Backoff, Native},
+};
 use parking_lot::FairMutex;
 
 use crate::{
@@ -104,4 +108,22 @@ pub(crate) fn groups() -> Vec<Both> {
         sharing::<async_lock::RwLock<()>>(),
         sharing::<spin::RwLock<()>>(),
     ]
+}
+
+/// The algorithms of the registry. They are only measured alone.
+pub(crate) fn algorithms() -> Vec<Both> {
+    macro_rules! all {
+        ($($algorithm:ty),* $(,)?) => { vec![$(algorithm::<$algorithm>()),*] };
+    }
+    doorway_core::for_each_algorithm!(all)
+}
+
+fn algorithm<A>() -> Both
+where
+    A: for<'a> Exclusion<Native<'a, Backoff>> + Sync,
+{
+    // Names live as long as the program, and there are few of these.
+    let name = A::VARIANT.map_or(A::NAME, |variant| format!("{} ({variant})", A::NAME).leak());
+    let alone = Contender { name, most_slots: 1, measure: alone::algorithm::<A> };
+    Both { alone, crowd: alone }
 }

@@ -44,7 +44,7 @@ pub struct Group {
 }
 
 /// All groups, in the order in which they run.
-pub const GROUPS: [Group; 8] = [
+pub const GROUPS: [Group; 9] = [
     Group {
         name: "uncontended",
         what: "one thread, nobody else: a passage by locking, by trying, by sharing",
@@ -58,6 +58,13 @@ pub const GROUPS: [Group; 8] = [
         crowd: false,
         factor: 1.0,
         settings: |_| [false, true].map(|current| alone(How::Tasks { current, awaits: false })).to_vec(),
+    },
+    Group {
+        name: "algorithms",
+        what: "the papers' algorithms for 8 processes, natively: one of them, nobody else",
+        crowd: false,
+        factor: 1.0,
+        settings: |_| vec![alone(How::Process)],
     },
     Group {
         name: "pinned",
@@ -108,6 +115,9 @@ pub const GROUPS: [Group; 8] = [
         settings: in_threads,
     },
 ];
+
+/// What everybody has.
+const STD: &str = "std Mutex";
 
 const INSIDE_NS: [u64; 2] = [50, 1000];
 const THINK_NS: u64 = 1000;
@@ -180,12 +190,16 @@ pub struct Bench {
 impl Bench {
     fn new(group: &'static Group, setting: Setting, plan: &Plan) -> Self {
         let (locks, references): (_, &[_]) = match setting.how {
+            How::Process => {
+                let std = contender::threads().into_iter().filter(|lock| lock.alone.name == STD);
+                (contender::algorithms().into_iter().chain(std).collect(), &[STD])
+            }
             How::Threads | How::Pinned if !group.crowd => {
                 let locks = [contender::threads(), contender::tries()].concat();
-                (locks, &["std Mutex", "tokio Semaphore try_acquire"])
+                (locks, &[STD, "tokio Semaphore try_acquire"])
             }
             How::Threads | How::Pinned if setting.k == 1 => {
-                (contender::threads(), &["parking_lot FairMutex", "tokio Semaphore", "std Mutex"])
+                (contender::threads(), &["parking_lot FairMutex", "tokio Semaphore", STD])
             }
             How::Threads | How::Pinned => (contender::threads(), &["tokio Semaphore"]),
             How::Tasks { .. } => (contender::in_tasks(), &["tokio Semaphore"]),

@@ -15,6 +15,7 @@ use std::{
 };
 
 use crate::{
+    alone::PROCESSES,
     histogram::Histogram,
     order::{Stamps, Verdict, judge},
 };
@@ -33,6 +34,8 @@ pub enum How {
         /// Whether they let others run while they are inside.
         awaits: bool,
     },
+    /// One of several processes of an algorithm, all others of which stay away.
+    Process,
     /// Threads that all ask for one session.
     OneSession,
     /// Threads of which every other one asks for one session, the rest for another.
@@ -50,6 +53,7 @@ impl fmt::Display for How {
             Self::Tasks { current: true, awaits: false } => "tasks on one thread",
             Self::Tasks { current: false, awaits: true } => "tasks, await inside",
             Self::Tasks { current: true, awaits: true } => "tasks on one thread, await inside",
+            Self::Process => return write!(f, "one of {PROCESSES} processes"),
             Self::OneSession => "one session",
             Self::TwoSessions => "two sessions",
             Self::SomeAlone => "1 in 16 alone",

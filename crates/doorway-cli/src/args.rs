@@ -67,6 +67,9 @@ pub(crate) enum Lab {
     /// Make up a schedule by hand, in a browser
     #[command(after_help = EXPLORE_HELP)]
     Explore(Explore),
+    /// Check, measure and bench everything, and write it all on one page
+    #[command(after_help = REPORT_HELP)]
+    Report(Report),
     /// Run a saved trace again, step by step
     #[command(after_help = REPLAY_HELP)]
     Replay(Replay),
@@ -127,7 +130,26 @@ go to the start and the end.
 Examples:
   doorway lab check k-bakery -n 4 -k 2 --passages 1 --property fife --trace fife.json
   doorway lab replay fife.json
-  doorway lab replay fife.json --html fife.html";
+  doorway lab replay fife.json --html fife.html
+  doorway lab replay fife.json --svg fife.svg";
+
+const REPORT_HELP: &str = "\
+Runs lab check, lab rmr and bench with many arguments and writes DIR/index.html: one page with tables and
+figures of what came of it, each with the command that makes it, and a page of its own for every
+violation. What is done is kept in DIR/parts: interrupted and started again, it goes on where it was.
+What another doorway has made, or what is damaged, is made again.
+
+With names of algorithms, only these, and no locks beside them.
+
+Exit code:
+  0  done
+  1  something that is claimed does not hold; the page says what
+  2  usage error, or DIR cannot be written
+
+Examples:
+  doorway lab report --quick -o quick             about two minutes
+  doorway lab report -o full                      less than an hour
+  doorway lab report k-bakery k-bakery-fife --quick";
 
 const SIMULATE_HELP: &str = "\
 Schedulers:
@@ -311,7 +333,7 @@ pub(crate) struct Check {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write the first counterexample here, for `lab replay`, or as a page if it is .html
+    /// Write the first counterexample here, for `lab replay`, or to look at if it is .html or .svg
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
 }
@@ -390,12 +412,28 @@ pub(crate) struct Explore {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// Only these algorithms, as in `doorway lab list`; default: all
+    #[arg(value_name = "ALG")]
+    pub(crate) algorithms: Vec<String>,
+    /// Where to write the page and what it is made from
+    #[arg(short = 'o', long = "output", value_name = "DIR", default_value = "doorway-report")]
+    pub(crate) directory: PathBuf,
+    /// Fewer processes, shorter measurements
+    #[arg(long)]
+    pub(crate) quick: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Replay {
     /// A trace written by `doorway lab check --trace`
     pub(crate) file: PathBuf,
     /// Write the run to this file as a page to look at
     #[arg(long, value_name = "OUT")]
     pub(crate) html: Option<PathBuf>,
+    /// Write the run to this file as a picture (SVG), for documents
+    #[arg(long, value_name = "OUT")]
+    pub(crate) svg: Option<PathBuf>,
 }
 
 /// A value for every algorithm, or as `ALG=VALUE` for one of them.

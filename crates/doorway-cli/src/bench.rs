@@ -2,15 +2,17 @@
 
 mod show;
 
-use std::{process::ExitCode, sync::atomic::Ordering::Relaxed, time::Instant};
+use std::{process::ExitCode, sync::atomic::Ordering::Relaxed};
 
 use doorway_bench::{Bench, GROUPS, Group, Plan, Watch};
+use serde_json::Value;
 
+pub(crate) use self::show::{duration, number};
 use crate::{
     args,
     error::Failure,
     output::{print, say},
-    progress::shown,
+    progress::{Pace, shown},
 };
 
 /// Fewer rounds have no median worth its name.
@@ -34,8 +36,7 @@ pub(crate) fn run(args: &args::Bench) -> Result<ExitCode, Failure> {
         }
     }
     let benches: Vec<Bench> = groups.iter().flat_map(|group| group.benches(&plan)).collect();
-    let mut pace =
-        Pace { began: Instant::now(), all: benches.iter().map(|bench| bench.seconds(&plan)).sum(), done: 0.0 };
+    let mut pace = Pace::new(benches.iter().map(|bench| bench.seconds(&plan)).sum());
     let mut right = true;
     for (i, bench) in benches.iter().enumerate() {
         let watch = Watch::default();
@@ -50,13 +51,27 @@ pub(crate) fn run(args: &args::Bench) -> Result<ExitCode, Failure> {
             )
         };
         let rows = shown(line, || bench.run(&plan, &watch));
-        pace.done += bench.seconds(&plan);
+        pace.add(bench.seconds(&plan));
         right &= !rows.iter().any(doorway_bench::Row::is_wrong);
         // As soon as it is there: who interrupts the rest keeps it.
         let blank = if i > 0 { "\n" } else { "" };
         print(&if args.json { show::json(bench, &rows) } else { format!("{blank}{}", show::text(bench, &rows)) })?;
     }
     Ok(ExitCode::from(if right { 0 } else { 1 }))
+}
+
+/// Measures all that is asked for, and prints nothing: the objects that `--json` prints.
+pub(crate) fn json(args: &args::Bench) -> Result<Value, Failure> {
+    let plan = plan(args)?;
+    let benches = groups(&args.groups)?.into_iter().flat_map(|group| group.benches(&plan));
+    Ok(benches.flat_map(|bench| show::objects(&bench, &bench.run(&plan, &Watch::default()))).collect())
+}
+
+/// How long that takes, at least.
+pub(crate) fn seconds(args: &args::Bench) -> Result<f64, Failure> {
+    let plan = plan(args)?;
+    let benches = groups(&args.groups)?.into_iter().flat_map(|group| group.benches(&plan));
+    Ok(benches.map(|bench| bench.seconds(&plan)).sum())
 }
 
 /// The groups that are asked for.
@@ -99,23 +114,4 @@ fn plan(args: &args::Bench) -> Result<Plan, Failure> {
         return usage(format!("--lock {text:?}: no lock has that in its name; see doorway bench --list"));
     }
     Ok(plan)
-}
-
-/// How fast it goes, compared with what was planned.
-struct Pace {
-    began: Instant,
-    /// Seconds that are planned for everything, and for the tables that are done.
-    all: f64,
-    done: f64,
-}
-
-impl Pace {
-    /// How long the rest will take, when so much of what was planned for this table is over.
-    fn left(&self, of_this: f64) -> String {
-        let over = self.done + of_this;
-        // At first there is only the plan, and threads have to be started and joined as well.
-        let pace = (self.began.elapsed().as_secs_f64() + 1.0) / (over + 1.0);
-        let left = (self.all - over) * pace.max(1.0);
-        if left < 90.0 { format!("about {left:.0} s left") } else { format!("about {:.0} min left", left / 60.0) }
-    }
 }

@@ -1,5 +1,5 @@
-//! Curves over n in one figure, as SVG: n on a binary logarithmic axis, what was measured on a decimal one. Colours follow
-//! the reader's light or dark; in print and without colours the marks tell the curves apart.
+//! Curves over n in one figure, as SVG, on logarithmic axes or on linear ones. Colours follow the reader's light or dark; in
+//! print and without colours the marks tell the curves apart.
 
 use std::fmt::Write;
 
@@ -9,7 +9,17 @@ pub(crate) struct Chart {
     /// What the axes show.
     pub(crate) x: String,
     pub(crate) y: String,
+    pub(crate) scale: Scale,
     pub(crate) curves: Vec<Curve>,
+}
+
+/// How far a value is from another on both axes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Scale {
+    /// As far as its logarithm.
+    Log,
+    /// As far as it is, from zero on.
+    Linear,
 }
 
 /// What was measured of one thing.
@@ -63,37 +73,101 @@ const LEGEND_STEP: f64 = 40.0;
 const LETTER: f64 = 7.8;
 const SMALL_LETTER: f64 = 6.4;
 
-/// From a value to a place, by logarithms.
+/// How far it is from one number under the axis to the next.
+const LEAST_APART: f64 = 24.0;
+
+/// From a value to a place.
 struct Axis {
+    scale: Scale,
     from: f64,
     to: f64,
     places: (f64, f64),
 }
 
 impl Axis {
+    /// With a little room on all sides, also for a single value.
+    fn around(scale: Scale, values: impl Iterator<Item = f64> + Clone, places: (f64, f64)) -> Self {
+        let (least, most) = (values.clone().fold(f64::INFINITY, f64::min), values.fold(0.0, f64::max));
+        match scale {
+            Scale::Log => Self { scale, from: least / 1.3, to: most * 1.3, places },
+            Scale::Linear => Self { scale, from: 0.0, to: most * 1.06, places },
+        }
+    }
+
     fn place(&self, value: f64) -> f64 {
-        let part = (value.ln() - self.from.ln()) / (self.to.ln() - self.from.ln());
+        let part = match self.scale {
+            Scale::Log => (value.ln() - self.from.ln()) / (self.to.ln() - self.from.ln()),
+            Scale::Linear => (value - self.from) / (self.to - self.from),
+        };
         self.places.0 + part * (self.places.1 - self.places.0)
     }
+
+    /// Where lines are drawn: at 1, 2 and 5 times each power of ten, or at about five multiples of one of these.
+    fn ticks(&self) -> Vec<f64> {
+        let tens = (-3..=12).map(|power| 10f64.powi(power));
+        let mut round = tens.flat_map(|ten| [1.0, 2.0, 5.0].map(|digit| digit * ten));
+        match self.scale {
+            Scale::Log => round.filter(|value| (self.from..=self.to).contains(value)).collect(),
+            Scale::Linear => {
+                let step = round.find(|step| self.to / step <= 6.0).unwrap_or(self.to);
+                (0..=6).map(|i| f64::from(i) * step).filter(|value| *value <= self.to).collect()
+            }
+        }
+    }
+}
+
+/// How everything in a figure looks.
+pub(crate) fn style() -> String {
+    let (mut light, mut dark) = (String::new(), String::new());
+    for (family, colours) in COLOURS.iter().enumerate() {
+        let _ = write!(light, " .chart .c{family} {{ stroke: {0}; fill: {0}; }}", colours.0);
+        let _ = write!(dark, " .chart .c{family} {{ stroke: {0}; fill: {0}; }}", colours.1);
+    }
+    let dashes = DASHES.iter().enumerate().fold(String::new(), |mut css, (member, dashes)| {
+        let _ = write!(css, " .m{member} {{ stroke-dasharray: {dashes}; }}");
+        css
+    });
+    format!(
+        "
+.ground {{ fill: #ffffff; }} .chart text {{ fill: #1b1f24; }} .chart .faint {{ fill: #57606a; }} .grid {{ stroke: #d8dee4; }}
+{light}
+.chart .line {{ fill: none; stroke-width: 2; }} .mark {{ stroke-width: 1.6; }} .chart .hollow {{ fill: none; }}{dashes}
+@media screen and (prefers-color-scheme: dark) {{
+.ground {{ fill: #0d1117; }} .chart text {{ fill: #e6edf3; }} .chart .faint {{ fill: #9aa5b1; }} .grid {{ stroke: #2f3742; }}
+{dark}
+.chart .line, .chart .hollow {{ fill: none; }}
+}}
+"
+    )
 }
 
 impl Chart {
     /// The figure as a file.
     pub(crate) fn svg(&self) -> String {
-        let mut svg = self.head();
+        let (width, height) = self.size();
+        let head =
+            format!(r#"<style>{}</style><rect class="ground" width="{width:.0}" height="{height:.0}"/>"#, style());
+        self.figure((width, height), &head, true)
+    }
+
+    /// The figure in a page that has the [`style`], without names beside the curves: see [`Curve::key`].
+    pub(crate) fn inline(&self) -> String {
+        self.figure((RIGHT + 14.0, BOTTOM + 62.0), "", false)
+    }
+
+    fn figure(&self, size: (f64, f64), head: &str, legend: bool) -> String {
+        let mut svg = self.head(size, head);
         let points = || self.curves.iter().flat_map(|curve| &curve.points);
         if points().next().is_some() {
-            let least = |all: &mut dyn Iterator<Item = f64>| all.fold(f64::INFINITY, f64::min);
-            let most = |all: &mut dyn Iterator<Item = f64>| all.fold(0.0, f64::max);
-            let (n, y) = (|| points().map(|point| point.0 as f64), || points().map(|point| point.1));
-            // A little room on all sides, also for a single point.
-            let x = Axis { from: least(&mut n()) / 1.3, to: most(&mut n()) * 1.3, places: (LEFT, RIGHT) };
-            let y = Axis { from: least(&mut y()) / 1.3, to: most(&mut y()) * 1.3, places: (BOTTOM, TOP) };
+            let x = Axis::around(self.scale, points().map(|point| point.0 as f64), (LEFT, RIGHT));
+            let y = Axis::around(self.scale, points().map(|point| point.1), (BOTTOM, TOP));
             self.grid(&mut svg, &x, &y);
             for curve in &self.curves {
                 curve.draw(&mut svg, &x, &y);
             }
-            self.legend(&mut svg);
+            if legend {
+                self.legend(&mut svg);
+            }
         }
         svg.push_str("</svg>\n");
         svg
@@ -108,33 +182,13 @@ impl Chart {
         (width.max(LEFT + long(&self.x, LETTER)) + 12.0, height.max(BOTTOM + 72.0))
     }
 
-    fn head(&self) -> String {
-        let (mut light, mut dark) = (String::new(), String::new());
-        for (family, colours) in COLOURS.iter().enumerate() {
-            let _ = write!(light, " .c{family} {{ stroke: {0}; fill: {0}; }}", colours.0);
-            let _ = write!(dark, " .c{family} {{ stroke: {0}; fill: {0}; }}", colours.1);
-        }
-        let dashes = DASHES.iter().enumerate().fold(String::new(), |mut css, (member, dashes)| {
-            let _ = write!(css, " .m{member} {{ stroke-dasharray: {dashes}; }}");
-            css
-        });
-        let (width, height) = self.size();
+    fn head(&self, (width, height): (f64, f64), rest: &str) -> String {
         let [title, x, y] = [&self.title, &self.x, &self.y].map(|text| escaped(text));
         format!(
-            r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0} {height:.0}" role="img" font-family="system-ui, sans-serif" font-size="13">
+            r##"<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 {width:.0} {height:.0}" role="img" font-family="system-ui, sans-serif" font-size="13">
 <title>{title}</title>
 <desc>{y}, over {x}</desc>
-<style>
-.ground {{ fill: #ffffff; }} text {{ fill: #1b1f24; }} .faint {{ fill: #57606a; }} .grid {{ stroke: #d8dee4; }}
-{light}
-.line {{ fill: none; stroke-width: 2; }} .mark {{ stroke-width: 1.6; }} .hollow {{ fill: none; }}{dashes}
-@media screen and (prefers-color-scheme: dark) {{
-.ground {{ fill: #0d1117; }} text {{ fill: #e6edf3; }} .faint {{ fill: #9aa5b1; }} .grid {{ stroke: #2f3742; }}
-{dark}
-.line, .hollow {{ fill: none; }}
-}}
-</style>
-<rect class="ground" width="{width:.0}" height="{height:.0}"/>
+{rest}
 <text x="{LEFT}" y="28" font-size="16" font-weight="600">{title}</text>
 <text class="faint" x="{LEFT}" y="{}">{x}</text>
 <text class="faint" transform="translate(20 {}) rotate(-90)" text-anchor="middle">{y}</text>
@@ -144,29 +198,25 @@ impl Chart {
         )
     }
 
-    /// A line for each n that was measured, and for 1, 2 and 5 times each power of ten.
+    /// A line for each n that was measured, and for round numbers.
     fn grid(&self, svg: &mut String, x: &Axis, y: &Axis) {
         let mut sizes: Vec<usize> = self.curves.iter().flat_map(|c| &c.points).map(|point| point.0).collect();
         sizes.sort_unstable();
         sizes.dedup();
-        for n in sizes {
+        let mut before = RIGHT + LEAST_APART;
+        for n in sizes.into_iter().rev() {
             let at = x.place(n as f64);
             let _ = writeln!(svg, r#"<path class="grid" d="M{at:.1} {TOP}V{BOTTOM}"/>"#);
-            let _ = writeln!(svg, r#"<text x="{at:.1}" y="{}" text-anchor="middle">{n}</text>"#, BOTTOM + 20.0);
-        }
-        let tens = (-3..=12).map(|power| 10f64.powi(power));
-        for value in tens.flat_map(|ten| [1.0, 2.0, 5.0].map(|digit| digit * ten)) {
-            if (y.from..=y.to).contains(&value) {
-                let at = y.place(value);
-                let _ = writeln!(svg, r#"<path class="grid" d="M{LEFT} {at:.1}H{RIGHT}"/>"#);
-                let _ = writeln!(
-                    svg,
-                    r#"<text x="{}" y="{:.1}" text-anchor="end">{}</text>"#,
-                    LEFT - 8.0,
-                    at + 4.5,
-                    tick(value)
-                );
+            if before - at >= LEAST_APART {
+                let _ = writeln!(svg, r#"<text x="{at:.1}" y="{}" text-anchor="middle">{n}</text>"#, BOTTOM + 20.0);
+                before = at;
             }
+        }
+        for value in y.ticks() {
+            let at = y.place(value);
+            let _ = writeln!(svg, r#"<path class="grid" d="M{LEFT} {at:.1}H{RIGHT}"/>"#);
+            let (left, at, value) = (LEFT - 8.0, at + 4.5, tick(value));
+            let _ = writeln!(svg, r#"<text x="{left}" y="{at:.1}" text-anchor="end">{value}</text>"#);
         }
     }
 
@@ -189,6 +239,17 @@ impl Chart {
 }
 
 impl Curve {
+    /// What it looks like and its name, for a page.
+    pub(crate) fn key(&self) -> String {
+        let (class, member) = self.classes();
+        let mut svg = String::from(r#"<span class="key"><svg class="chart" viewBox="0 0 40 18" aria-hidden="true">"#);
+        let _ = write!(svg, r#"<path class="line {class} {member}" d="M2 9h36"/>"#);
+        self.mark(&mut svg, 20.0, 9.0, None);
+        let note =
+            if self.note.is_empty() { String::new() } else { format!(" <small>{}</small>", escaped(&self.note)) };
+        svg + &format!("</svg>{}{note}</span>\n", escaped(&self.name))
+    }
+
     fn classes(&self) -> (String, String) {
         (format!("c{}", self.family % FAMILIES), format!("m{}", self.member % DASHES.len()))
     }
@@ -222,11 +283,12 @@ impl Curve {
 
 /// `0.5`, `20`, `100 000`
 fn tick(value: f64) -> String {
-    if value < 1.0 { value.to_string() } else { crate::table::grouped(value as u64) }
+    if value.fract() > 0.0 { ((value * 1e3).round() / 1e3).to_string() } else { crate::table::grouped(value as u64) }
 }
 
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+/// As text, or as the value of an attribute.
+pub(crate) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]
@@ -235,13 +297,20 @@ mod tests {
 
     #[test]
     fn twice_as_many_are_always_as_far_apart() {
-        let axis = Axis { from: 2.0, to: 32.0, places: (100.0, 500.0) };
+        let axis = Axis { scale: Scale::Log, from: 2.0, to: 32.0, places: (100.0, 500.0) };
         assert_eq!([2.0, 4.0, 16.0, 32.0].map(|n| axis.place(n).round()), [100.0, 200.0, 400.0, 500.0]);
     }
 
     #[test]
+    fn a_linear_axis_begins_at_zero() {
+        let axis = Axis::around(Scale::Linear, [8.0, 100.0].into_iter(), (0.0, 106.0));
+        assert_eq!([0.0, 50.0, 100.0].map(|n| axis.place(n).round()), [0.0, 50.0, 100.0]);
+        assert_eq!(axis.ticks(), [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
+    }
+
+    #[test]
     fn names_are_text() {
-        assert_eq!(escaped("a<b>&c"), "a&lt;b&gt;&amp;c");
+        assert_eq!(escaped("a<b>&\"c"), "a&lt;b&gt;&amp;&quot;c");
     }
 
     #[test]
@@ -251,7 +320,7 @@ mod tests {
 
     #[test]
     fn nothing_measured_draws_nothing() {
-        let chart = Chart { title: "t".into(), x: "x".into(), y: "y".into(), curves: Vec::new() };
+        let chart = Chart { title: "t".into(), x: "x".into(), y: "y".into(), scale: Scale::Log, curves: Vec::new() };
         let svg = chart.svg();
         assert!(svg.ends_with("</svg>\n") && !svg.contains("NaN") && !svg.contains("inf"), "{svg}");
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use doorway_bench::{Bench, Group, Plan, Row};
+use doorway_bench::{Bench, Group, How, Plan, Row};
 use serde_json::{Value, json};
 
 use crate::table::{columns, grouped};
@@ -34,7 +34,10 @@ pub(super) fn list(groups: &[&'static Group], plan: &Plan) -> String {
 /// What a table is about.
 pub(super) fn title(bench: &Bench) -> String {
     let setting = &bench.setting;
-    let mut title = format!("{}: {}, n = {}", bench.group.name, setting.how, setting.threads);
+    let mut title = format!("{}: {}", bench.group.name, setting.how);
+    if setting.how != How::Process {
+        title += &format!(", n = {}", setting.threads);
+    }
     if setting.inside_ns > 0 {
         let think = match setting.think_ns {
             0 => "no think time".into(),
@@ -83,7 +86,7 @@ fn order(row: &Row) -> String {
 }
 
 /// A ratio.
-fn number(ratio: f64) -> String {
+pub(crate) fn number(ratio: f64) -> String {
     match ratio {
         _ if ratio.is_nan() => "-".into(),
         _ if ratio.is_infinite() => "∞".into(),
@@ -94,7 +97,7 @@ fn number(ratio: f64) -> String {
 }
 
 /// A time, to three digits or so.
-fn duration(ns: f64) -> String {
+pub(crate) fn duration(ns: f64) -> String {
     let (value, unit) = match ns {
         _ if !ns.is_finite() => return "-".into(),
         _ if ns < 1e3 => (ns, "ns"),
@@ -107,7 +110,12 @@ fn duration(ns: f64) -> String {
 
 /// An object for each row, in a line.
 pub(super) fn json(bench: &Bench, rows: &[Row]) -> String {
-    rows.iter().map(|row| format!("{}\n", object(bench, row))).collect()
+    objects(bench, rows).iter().map(|object| format!("{object}\n")).collect()
+}
+
+/// An object for each row.
+pub(super) fn objects(bench: &Bench, rows: &[Row]) -> Vec<Value> {
+    rows.iter().map(|row| object(bench, row)).collect()
 }
 
 /// Numbers that are infinite or not there are null.

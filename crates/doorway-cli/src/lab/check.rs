@@ -6,7 +6,7 @@ use doorway_core::{ANY_NUMBER, Primitive, Problem, Property, RegisterKind};
 use doorway_lab::{
     Entrant, Options, Progress, Report, Subject, Verdict, attempts, check, kills, trace::Trace, viewer::Film,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{steps::steps, watch::watched};
 use crate::{
@@ -24,19 +24,15 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.script {
         return super::script::run(args, path);
     }
-    let (entrant, subject) = super::instance(&args.instance)?;
-    let options = options(args, entrant, &*subject)?;
-    let progress = Progress::default();
-    let report = watched(&progress, || check(&*subject, &options, &progress)).map_err(Failure::Fault)?;
+    let found = find(args)?;
+    let report = &found.report;
     if let Some(path) = &args.trace {
-        match report.verdicts.iter().find_map(|verdict| verdict.trace.as_ref()) {
+        match found.traces().next() {
             Some(trace) => write_trace(path, trace)?,
             None => say(format_args!("no violation was found, so {} was not written", path.display())),
         }
     }
-    let text =
-        if args.json { as_json(&*subject, &options, &report) } else { as_text(entrant, &*subject, &options, &report) };
-    print(&text)?;
+    print(&if args.json { format!("{:#}\n", found.json()) } else { found.text() })?;
     let violated = report.verdicts.iter().any(|verdict| verdict.holds == Some(false));
     let decided = report.complete && report.verdicts.iter().all(|verdict| verdict.holds.is_some());
     Ok(ExitCode::from(match (violated, decided) {
@@ -46,16 +42,37 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
     }))
 }
 
-/// Saves a trace for `lab replay`, or as a page to look at.
-pub(super) fn write_trace(path: &Path, trace: &Trace) -> Result<(), Failure> {
-    let is_page = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("html"));
-    if is_page { write_page(path, trace) } else { write(path, &trace.to_json()) }
+/// What was asked, and what was found out.
+pub(super) struct Found {
+    entrant: &'static Entrant,
+    subject: Box<dyn Subject>,
+    options: Options,
+    report: Report,
 }
 
-/// Writes the page that shows a trace.
-pub(super) fn write_page(path: &Path, trace: &Trace) -> Result<(), Failure> {
+/// Finds out what the arguments ask for, and prints nothing.
+pub(super) fn find(args: &Check) -> Result<Found, Failure> {
+    let (entrant, subject) = super::instance(&args.instance)?;
+    let options = options(args, entrant, &*subject)?;
+    let progress = Progress::default();
+    let report = watched(&progress, || check(&*subject, &options, &progress)).map_err(Failure::Fault)?;
+    Ok(Found { entrant, subject, options, report })
+}
+
+/// Saves a trace for `lab replay`, or as a page or a picture to look at.
+pub(super) fn write_trace(path: &Path, trace: &Trace) -> Result<(), Failure> {
+    let is = |name: &str| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(name));
+    match () {
+        () if is("html") => write_film(path, trace, Film::page),
+        () if is("svg") => write_film(path, trace, Film::svg),
+        () => write(path, &trace.to_json()),
+    }
+}
+
+/// Writes what shows a trace.
+pub(super) fn write_film(path: &Path, trace: &Trace, show: impl FnOnce(&Film) -> String) -> Result<(), Failure> {
     let film = Film::of(trace).map_err(|error| Failure::Trace { path: path.into(), error })?;
-    write(path, &film.page())
+    write(path, &show(&film))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
@@ -179,128 +196,140 @@ pub(super) fn property(name: &str, subject: &dyn Subject) -> Result<Property, Fa
     Ok(property)
 }
 
-fn as_json(subject: &dyn Subject, options: &Options, report: &Report) -> String {
-    let size = subject.size();
-    let properties: Vec<_> = report
-        .verdicts
-        .iter()
-        .map(|verdict| {
-            let mut object = json!({
-                "name": verdict.property.name(),
-                "holds": verdict.holds,
-                "scope": verdict.scope,
-            });
-            if let Some(trace) = &verdict.trace {
-                object["shows"] = json!(trace.shows);
-                object["steps"] = json!(trace.steps.len());
-                object["loop_from"] = json!(trace.loop_from);
-                object["trace"] = json!(trace.steps);
-            }
-            object
-        })
-        .collect();
-    let seconds = report.search.as_secs_f64();
-    let mut object = json!({
-        "algorithm": subject.name(),
-        "mutant": subject.mutant(),
-        "n": size.n,
-        "k": size.k,
-        "sessions": size.sessions,
-        "passages": options.passages,
-        "registers": options.registers.name(),
-        "crashes": options.crashes,
-        "kills": subject.kills(),
-        "complete": report.complete,
-        "states": report.states,
-        "transitions": report.transitions,
-        "depth": report.depth,
-        "seconds": seconds,
-        "states_per_second": report.states as f64 / seconds.max(1e-9),
-        "total_seconds": report.elapsed.as_secs_f64(),
-        "workers": options.workers,
-        "bytes_per_state": report.bytes_per_state,
-        "relabelled": report.relabelled,
-        "properties": properties,
-        "bounds": {
-            "shared_values": report.shared_values,
-            "max_register": report.max_register,
-            "max_number": report.max_register,
-            "bits": report.bits,
-        },
-    });
-    let formulas = subject.claims().values;
-    if !formulas.is_empty() {
-        let values = formulas.iter().map(|formula| json!({ "formula": formula.name, "value": (formula.of)(size) }));
-        object["bounds"]["paper"] = values.collect();
+impl Found {
+    /// The runs that violate something, in the order of the properties.
+    pub(super) fn traces(&self) -> impl Iterator<Item = &Trace> {
+        self.report.verdicts.iter().filter_map(|verdict| verdict.trace.as_ref())
     }
-    if subject.attempts().is_some() {
-        object["retries"] = json!(report.retries);
-    }
-    if let Some(p) = options.endless {
-        object["endless"] = json!(p);
-    }
-    if let Some(timestamps) = subject.variant() {
-        object["timestamps"] = json!(timestamps);
-    }
-    format!("{object:#}\n")
-}
 
-fn as_text(entrant: &Entrant, subject: &dyn Subject, options: &Options, report: &Report) -> String {
-    let size = subject.size();
-    let mutant = subject.mutant().map_or(String::new(), |name| format!(", mutant {name}"));
-    let passages = options.passages_in_words();
-    let seconds = report.search.as_secs_f64();
-    // What is over in no time has no speed to speak of.
-    let speed = if seconds < 0.1 {
-        String::new()
-    } else {
-        let rate = report.states as f64 / seconds / 1e6;
-        format!(" ({rate:.1} million states/s, {} bytes each)", report.bytes_per_state)
-    };
-    let instance = format!(
-        "{size}, {passages}{}, {} registers{}{}",
-        attempts(subject, report.retries),
-        options.registers,
-        kills(subject),
-        if report.relabelled { ", tickets relabelled" } else { "" },
-    );
-    let timestamps = subject.variant().map_or(String::new(), |kind| format!(", {kind} timestamps"));
-    let claims = &entrant.claims;
-    let mut text = format!("{}{timestamps}{mutant}: {}, {}\n", entrant.name, claims.paper, claims.figure);
-    text.push_str(&format!("  {instance}\n"));
-    text.push_str(&format!(
-        "  {} states, {} steps, depth {}, in {seconds:.2} s{speed}: {}\n\n",
-        grouped(report.states),
-        grouped(report.transitions),
-        report.depth,
-        if report.complete { "complete" } else { "incomplete" },
-    ));
-    let so_far = if report.complete { "" } else { " so far" };
-    if let (Some(bound), Some(most)) = (claims.bound, report.max_register) {
-        let bits = report.bits.map_or(String::new(), |bits| format!("; {bits} bits of shared memory"));
-        text.push_str(&format!("  the largest number{so_far} is {most}, the bound {}{bits}\n\n", bound(size)));
+    /// What `--json` prints.
+    pub(super) fn json(&self) -> Value {
+        let Self { subject, options, report, .. } = self;
+        let size = subject.size();
+        let properties: Vec<_> = report
+            .verdicts
+            .iter()
+            .map(|verdict| {
+                let mut object = json!({
+                    "name": verdict.property.name(),
+                    "holds": verdict.holds,
+                    "scope": verdict.scope,
+                });
+                if let Some(trace) = &verdict.trace {
+                    object["shows"] = json!(trace.shows);
+                    object["steps"] = json!(trace.steps.len());
+                    object["loop_from"] = json!(trace.loop_from);
+                    object["trace"] = json!(trace.steps);
+                }
+                object
+            })
+            .collect();
+        let seconds = report.search.as_secs_f64();
+        let mut object = json!({
+            "algorithm": subject.name(),
+            "mutant": subject.mutant(),
+            "n": size.n,
+            "k": size.k,
+            "sessions": size.sessions,
+            "passages": options.passages,
+            "registers": options.registers.name(),
+            "crashes": options.crashes,
+            "kills": subject.kills(),
+            "complete": report.complete,
+            "states": report.states,
+            "transitions": report.transitions,
+            "depth": report.depth,
+            "seconds": seconds,
+            "states_per_second": report.states as f64 / seconds.max(1e-9),
+            "total_seconds": report.elapsed.as_secs_f64(),
+            "workers": options.workers,
+            "bytes_per_state": report.bytes_per_state,
+            "relabelled": report.relabelled,
+            "properties": properties,
+            "bounds": {
+                "shared_values": report.shared_values,
+                "max_register": report.max_register,
+                "max_number": report.max_register,
+                "bound": subject.claims().bound.map(|bound| bound(size)),
+                "bits": report.bits,
+            },
+        });
+        let formulas = subject.claims().values;
+        if !formulas.is_empty() {
+            let values = formulas.iter().map(|formula| json!({ "formula": formula.name, "value": (formula.of)(size) }));
+            object["bounds"]["paper"] = values.collect();
+        }
+        if subject.attempts().is_some() {
+            object["retries"] = json!(report.retries);
+        }
+        if let Some(p) = options.endless {
+            object["endless"] = json!(p);
+        }
+        if let Some(timestamps) = subject.variant() {
+            object["timestamps"] = json!(timestamps);
+        }
+        object
     }
-    let formulas = subject.claims().values;
-    if !formulas.is_empty() {
-        let reached = if report.complete { "reached" } else { "reached so far" };
+
+    fn text(&self) -> String {
+        let Self { entrant, subject, options, report } = self;
+        let subject = &**subject;
+        let size = subject.size();
+        let mutant = subject.mutant().map_or(String::new(), |name| format!(", mutant {name}"));
+        let passages = options.passages_in_words();
+        let seconds = report.search.as_secs_f64();
+        // What is over in no time has no speed to speak of.
+        let speed = if seconds < 0.1 {
+            String::new()
+        } else {
+            let rate = report.states as f64 / seconds / 1e6;
+            format!(" ({rate:.1} million states/s, {} bytes each)", report.bytes_per_state)
+        };
+        let instance = format!(
+            "{size}, {passages}{}, {} registers{}{}",
+            attempts(subject, report.retries),
+            options.registers,
+            kills(subject),
+            if report.relabelled { ", tickets relabelled" } else { "" },
+        );
+        let timestamps = subject.variant().map_or(String::new(), |kind| format!(", {kind} timestamps"));
+        let claims = &entrant.claims;
+        let mut text = format!("{}{timestamps}{mutant}: {}, {}\n", entrant.name, claims.paper, claims.figure);
+        text.push_str(&format!("  {instance}\n"));
         text.push_str(&format!(
-            "  {} values of the shared memory {reached}; the paper:\n",
-            grouped(report.shared_values as u64)
+            "  {} states, {} steps, depth {}, in {seconds:.2} s{speed}: {}\n\n",
+            grouped(report.states),
+            grouped(report.transitions),
+            report.depth,
+            if report.complete { "complete" } else { "incomplete" },
         ));
-        for formula in formulas {
-            let value = (formula.of)(size).map_or("more than 2⁶⁴".into(), grouped);
-            text.push_str(&format!("    {} = {value}\n", formula.name));
+        let so_far = if report.complete { "" } else { " so far" };
+        if let (Some(bound), Some(most)) = (claims.bound, report.max_register) {
+            let bits = report.bits.map_or(String::new(), |bits| format!("; {bits} bits of shared memory"));
+            text.push_str(&format!("  the largest number{so_far} is {most}, the bound {}{bits}\n\n", bound(size)));
         }
-        text.push('\n');
-    }
-    text.push_str(&columns(&report.verdicts.iter().map(|verdict| row(verdict, &instance)).collect::<Vec<_>>()));
-    for verdict in &report.verdicts {
-        if let Some(trace) = &verdict.trace {
-            text.push_str(&format!("\n{} is violated: {}.\n", verdict.property, trace.shows));
-            text.push_str(&steps(trace));
+        let formulas = subject.claims().values;
+        if !formulas.is_empty() {
+            let reached = if report.complete { "reached" } else { "reached so far" };
+            text.push_str(&format!(
+                "  {} values of the shared memory {reached}; the paper:\n",
+                grouped(report.shared_values as u64)
+            ));
+            for formula in formulas {
+                let value = (formula.of)(size).map_or("more than 2⁶⁴".into(), grouped);
+                text.push_str(&format!("    {} = {value}\n", formula.name));
+            }
+            text.push('\n');
         }
+        text.push_str(&columns(&report.verdicts.iter().map(|verdict| row(verdict, &instance)).collect::<Vec<_>>()));
+        for verdict in &report.verdicts {
+            if let Some(trace) = &verdict.trace {
+                text.push_str(&format!("\n{} is violated: {}.\n", verdict.property, trace.shows));
+                text.push_str(&steps(trace));
+            }
+        }
+        text
     }
-    text
 }
 
 /// A verdict and its scope, but for the instance, which stands above all of them.

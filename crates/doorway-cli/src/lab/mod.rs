@@ -5,6 +5,7 @@ mod equivalent;
 mod explore;
 mod list;
 mod replay;
+mod report;
 mod rmr;
 mod script;
 mod simulate;
@@ -29,6 +30,7 @@ pub(crate) fn run(command: Lab) -> Result<ExitCode, Failure> {
         Lab::Simulate(args) => simulate::run(&args),
         Lab::Rmr(args) => rmr::run(&args),
         Lab::Explore(args) => explore::run(&args),
+        Lab::Report(args) => report::run(&args),
         Lab::Replay(args) => replay::run(&args),
     }
 }

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use doorway_core::Size;
-use doorway_lab::trace::Trace;
+use doorway_lab::{trace::Trace, viewer::Film};
 
-use super::{check::write_page, steps::steps};
+use super::{check::write_film, steps::steps};
 use crate::{
     args::Replay,
     error::Failure,
@@ -19,7 +19,10 @@ pub(crate) fn run(args: &Replay) -> Result<ExitCode, Failure> {
     let trace = Trace::parse(&read(&args.file)?).map_err(foreign)?;
     let replayed = trace.replay().map_err(foreign)?;
     if let Some(page) = &args.html {
-        write_page(page, &trace)?;
+        write_film(page, &trace, Film::page)?;
+    }
+    if let Some(picture) = &args.svg {
+        write_film(picture, &trace, Film::svg)?;
     }
     let mutant = trace.mutant.as_ref().map_or(String::new(), |name| format!(", mutant {name}"));
     let mut out = format!(

@@ -12,6 +12,7 @@ use doorway_lab::{
     schedule::ADVERSARIES,
     simulate::schedulers,
 };
+use serde_json::Value;
 
 use super::{MAX_N, MAX_SESSIONS, SESSIONS, watch::watched};
 use crate::{
@@ -44,12 +45,7 @@ pub(crate) fn run(args: &Rmr) -> Result<ExitCode, Failure> {
     }
     let mut all = Vec::new();
     for (i, entrant) in entrants.iter().enumerate() {
-        let found = Found {
-            entrant,
-            sweep: sweep(args, entrant),
-            measured: curves(entrant, &sweep(args, entrant))?,
-            exact: if args.exact { exact(entrant, args)? } else { Vec::new() },
-        };
+        let found = find(args, entrant)?;
         // As soon as it is there: who interrupts the rest keeps it.
         if !args.json {
             print(&format!("{}{}", if i > 0 { "\n" } else { "" }, show::text(&found)))?;
@@ -60,11 +56,23 @@ pub(crate) fn run(args: &Rmr) -> Result<ExitCode, Failure> {
         }
     }
     if args.json {
-        print(&show::json(&all))?;
+        print(&format!("{:#}\n", show::json(&all)))?;
     } else if args.plot.is_some() {
         print(&format!("\n{}", plot::table(&all)))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Measures all that is asked for, and prints nothing: what `--json` prints.
+pub(super) fn json(args: &Rmr) -> Result<Value, Failure> {
+    let found = entrants(args)?.into_iter().map(|entrant| find(args, entrant)).collect::<Result<Vec<_>, _>>()?;
+    Ok(show::json(&found))
+}
+
+fn find(args: &Rmr, entrant: &'static Entrant) -> Result<Found, Failure> {
+    let sweep = sweep(args, entrant);
+    let measured = curves(entrant, &sweep)?;
+    Ok(Found { entrant, sweep, measured, exact: if args.exact { exact(entrant, args)? } else { Vec::new() } })
 }
 
 /// The algorithms that are asked for, if what is asked of them makes sense.

@@ -4,4 +4,5 @@
 
 mod chromium;
 mod explorer;
+mod report;
 mod viewer;

@@ -10,6 +10,7 @@ mod groups;
 mod list;
 mod named;
 mod replay;
+mod report;
 mod rmr;
 mod script;
 mod simulate;

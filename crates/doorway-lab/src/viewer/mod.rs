@@ -5,6 +5,7 @@
 
 mod explore;
 mod pseudocode;
+mod still;
 
 use doorway_core::{Home, Property};
 use serde::Serialize;

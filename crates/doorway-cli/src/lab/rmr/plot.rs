@@ -6,7 +6,7 @@ use doorway_lab::{Entrant, rmr};
 
 use super::{Found, show::passages};
 use crate::{
-    chart::{Chart, Curve, FAMILIES},
+    chart::{Chart, Curve, FAMILIES, Scale},
     error::Failure,
     table::columns,
 };
@@ -61,6 +61,7 @@ fn chart(all: &[Found]) -> Chart {
         title: "Remote memory references per passage".into(),
         x: format!("processes n; each point is one run of {passages}, seed {seed}, scheduler {schedulers}"),
         y: "references per passage in DSM, mean over the run".into(),
+        scale: Scale::Log,
         curves: curves.collect(),
     }
 }

@@ -173,8 +173,8 @@ fn exact(all: &[Exact]) -> String {
 }
 
 /// All algorithms, as an array.
-pub(super) fn json(all: &[Found]) -> String {
-    format!("{:#}\n", json!(all.iter().map(object).collect::<Vec<_>>()))
+pub(super) fn json(all: &[Found]) -> Value {
+    all.iter().map(object).collect()
 }
 
 fn object(found: &Found) -> Value {
