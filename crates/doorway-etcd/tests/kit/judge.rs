@@ -1,0 +1,401 @@
+//! The judge: reads what happened in the store, revision by revision, and what processes noted, and says what was wrong.
+//!
+//! Of the crate it knows the names of the keys and nothing else. Who may be inside is worked out here again, from the line as it
+//! stood at each revision:
+//!
+//! - who has fewer than k with a smaller ticket, and in a group lock nobody of another session with a smaller ticket, is let in, and
+//!   stays so until its place is gone, even if there are fewer slots later;
+//! - who writes that it is in (a mark, [`mark`], by a guarded write) must have been let in, with a slot that no other has, and
+//!   fewer than there are slots may be in already;
+//! - a slot's key names one who was let in and is still in line, and goes to another only when it has been deleted;
+//! - a ticket is the revision at which its place was created;
+//! - no ghosts: a place is on the lease of a client that is there, is taken once in a passage (by the client's counter), and at the
+//!   end nobody is left.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+};
+
+/// One key at one revision.
+#[derive(Clone, Debug)]
+pub(crate) struct Event {
+    pub(crate) revision: i64,
+    pub(crate) key: String,
+    pub(crate) change: Change,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    Put { value: String, created: i64, version: i64, lease: i64 },
+    Delete,
+}
+
+/// Who may be inside together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Rule {
+    /// At most so many.
+    pub(crate) slots: Option<usize>,
+    /// Only those of one session.
+    pub(crate) sessions: bool,
+    /// Nobody is let in.
+    pub(crate) drained: bool,
+}
+
+impl Rule {
+    /// Whether one of this session may go in behind these.
+    pub(crate) fn admits<'a>(&self, session: &str, ahead: impl Iterator<Item = &'a str>) -> bool {
+        let mut count = 0;
+        let alone = !ahead.inspect(|_| count += 1).any(|other| self.sessions && other != session);
+        alone && !self.drained && self.slots.is_none_or(|slots| count < slots)
+    }
+}
+
+/// What can be wrong. Numbers are tickets unless they are called otherwise.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Fault {
+    TooMany {
+        inside: usize,
+        slots: usize,
+    },
+    TwoSessions {
+        ticket: i64,
+        inside: i64,
+    },
+    Overtook {
+        ticket: i64,
+        ahead: i64,
+    },
+    Drained {
+        ticket: i64,
+    },
+    SlotTwice {
+        slot: usize,
+        tickets: [i64; 2],
+    },
+    /// Its key stays though its holder's place is gone.
+    SlotOfNobody {
+        slot: usize,
+    },
+    NoSuchSlot {
+        ticket: i64,
+        slot: usize,
+    },
+    /// A guarded write took effect though there was no such place in line.
+    Unguarded {
+        ticket: i64,
+    },
+    /// A place that nobody will give back.
+    Ghost {
+        ticket: i64,
+        why: &'static str,
+    },
+    /// Two processes disagree with the order of their tickets.
+    Disorder {
+        ticket: i64,
+        before: i64,
+    },
+    /// A process has a ticket that the store has not given.
+    Unknown {
+        ticket: i64,
+    },
+}
+
+/// The tickets that a lock has given, by the store.
+pub(crate) fn tickets(history: &[Event], lock: &str) -> Vec<i64> {
+    let prefix = format!("/doorway/{lock}/q/");
+    let places = history.iter().filter(|event| event.key.starts_with(&prefix));
+    let created = |event: &Event| match event.change {
+        Change::Put { created, .. } => (created == event.revision).then_some(created),
+        Change::Delete => None,
+    };
+    places.filter_map(created).collect()
+}
+
+/// What was wrong, and when: a revision of the store, or nanoseconds of the clock that processes look at.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Complaint {
+    pub(crate) when: i64,
+    pub(crate) fault: Fault,
+}
+
+impl fmt::Debug for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at {}: {:?}", self.when, self.fault)
+    }
+}
+
+/// What was seen, for tests that want to know whether there was anything to see.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct Account {
+    /// Places that were taken.
+    pub(crate) places: usize,
+    /// Of these, those whose holder wrote that it was in.
+    pub(crate) passages: usize,
+    /// Of these, those whose place was gone before they wrote that they were out.
+    pub(crate) lost: usize,
+    pub(crate) most_inside: usize,
+    pub(crate) longest_line: usize,
+}
+
+/// The key and the value by which a holder tells the store that it is in, or out, or at work, with its ticket.
+pub(crate) fn mark(lock: &str, what: Mark) -> (String, String) {
+    let value = match what {
+        Mark::In { ticket, slot } => format!("in {ticket} {}", slot.map_or("-".into(), |slot| slot.to_string())),
+        Mark::Work { ticket } => format!("work {ticket}"),
+        Mark::Out { ticket } => format!("out {ticket}"),
+    };
+    (format!("/judge/{lock}"), value)
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Mark {
+    In { ticket: i64, slot: Option<usize> },
+    Work { ticket: i64 },
+    Out { ticket: i64 },
+}
+
+fn parse_mark(value: &str) -> Mark {
+    let words: Vec<&str> = value.split(' ').collect();
+    let ticket = words[1].parse().expect("a ticket");
+    match words[0] {
+        "in" => Mark::In { ticket, slot: words[2].parse().ok() },
+        "work" => Mark::Work { ticket },
+        "out" => Mark::Out { ticket },
+        _ => panic!("no mark: {value}"),
+    }
+}
+
+struct Place {
+    name: String,
+    session: String,
+    /// How many slots there were, at most, from when it was let in until it said that it is in.
+    admitted: Option<usize>,
+    /// It has said that it is in, and perhaps in which slot.
+    inside: Option<Option<usize>>,
+}
+
+struct Judge {
+    rule: Rule,
+    /// By ticket.
+    line: BTreeMap<i64, Place>,
+    tickets: HashMap<String, i64>,
+    /// For each seat of a client the version of its counter.
+    counters: HashMap<String, i64>,
+    /// What that was when the seat's last place was taken.
+    taken_at: HashMap<String, i64>,
+    /// The place that has it.
+    slots: BTreeMap<usize, String>,
+    account: Account,
+    complaints: Vec<Complaint>,
+    now: i64,
+}
+
+/// Judges a lock by all that happened to its keys and to [`mark`]s. At the end only those may be in line who are named.
+pub(crate) fn judge(history: &[Event], lock: &str, at_the_end: &[i64]) -> Result<Account, Vec<Complaint>> {
+    let mut judge = Judge {
+        rule: Rule { slots: Some(0), sessions: false, drained: true },
+        line: BTreeMap::new(),
+        tickets: HashMap::new(),
+        counters: HashMap::new(),
+        taken_at: HashMap::new(),
+        slots: BTreeMap::new(),
+        account: Account::default(),
+        complaints: Vec::new(),
+        now: 0,
+    };
+    let (prefix, marks) = (format!("/doorway/{lock}/"), format!("/judge/{lock}"));
+    for together in history.chunk_by(|a, b| a.revision == b.revision) {
+        judge.now = together[0].revision;
+        for event in together {
+            if let Some(key) = event.key.strip_prefix(&prefix) {
+                judge.key(key, &event.change);
+            }
+        }
+        judge.look();
+        for event in together.iter().filter(|event| event.key == marks) {
+            if let Change::Put { value, .. } = &event.change {
+                judge.mark(parse_mark(value));
+            }
+        }
+    }
+    let left: Vec<_> = judge.line.keys().copied().filter(|ticket| !at_the_end.contains(ticket)).collect();
+    for ticket in left {
+        judge.complain(Fault::Ghost { ticket, why: "it is still in line at the end" });
+    }
+    if judge.complaints.is_empty() { Ok(judge.account) } else { Err(judge.complaints) }
+}
+
+impl Judge {
+    fn complain(&mut self, fault: Fault) {
+        // What stays wrong is said once.
+        if self.complaints.iter().all(|complaint| complaint.fault != fault) {
+            self.complaints.push(Complaint { when: self.now, fault });
+        }
+    }
+
+    fn key(&mut self, key: &str, change: &Change) {
+        if key == "cfg" {
+            if let Change::Put { value, .. } = change {
+                self.rule = parse_rule(value);
+            }
+        } else if let Some(name) = key.strip_prefix("c/") {
+            match change {
+                Change::Put { version, .. } => self.counters.insert(name.to_owned(), *version),
+                Change::Delete => self.counters.remove(name),
+            };
+        } else if let Some(slot) = key.strip_prefix("s/") {
+            let slot = slot.parse().expect("the number of a slot");
+            match change {
+                Change::Put { value, .. } => self.slot_taken(slot, parse_holder(value)),
+                Change::Delete => drop(self.slots.remove(&slot)),
+            }
+        } else if let Some(name) = key.strip_prefix("q/") {
+            match change {
+                Change::Put { value, created, lease, .. } => self.place_taken(name, value, *created, *lease),
+                Change::Delete => self.given_back(name),
+            }
+        }
+    }
+
+    fn place_taken(&mut self, name: &str, value: &str, ticket: i64, lease: i64) {
+        if self.tickets.get(name) == Some(&ticket) {
+            return; // It has said something more about itself.
+        }
+        let place = Place { name: name.into(), session: parse_session(value).into(), admitted: None, inside: None };
+        self.line.insert(ticket, place);
+        self.tickets.insert(name.to_owned(), ticket);
+        self.account.places += 1;
+        self.account.longest_line = self.account.longest_line.max(self.line.len());
+        let counter = self.counters.get(name).copied().unwrap_or(0);
+        if self.taken_at.insert(name.to_owned(), counter) == Some(counter) {
+            self.complain(Fault::Ghost { ticket, why: "this passage had its place before" });
+        }
+        if lease == 0 || parse_lease(name) != lease {
+            self.complain(Fault::Ghost { ticket, why: "it is not on the lease of its client" });
+        }
+    }
+
+    fn slot_taken(&mut self, slot: usize, holder: &str) {
+        let ticket = |name: &str| self.tickets.get(name).copied().unwrap_or(0);
+        let tickets = [self.slots.get(&slot).map_or(0, |other| ticket(other)), ticket(holder)];
+        if self.slots.insert(slot, holder.to_owned()).is_some_and(|other| other != holder) {
+            self.complain(Fault::SlotTwice { slot, tickets });
+        }
+    }
+
+    fn given_back(&mut self, name: &str) {
+        if let Some(place) = self.tickets.remove(name).and_then(|ticket| self.line.remove(&ticket)) {
+            self.account.lost += usize::from(place.inside.is_some());
+        }
+    }
+
+    /// What all that happened at this revision comes to.
+    fn look(&mut self) {
+        let slots = self.rule.slots.unwrap_or(usize::MAX);
+        let mut ahead: Vec<&str> = Vec::new();
+        for place in self.line.values_mut() {
+            if place.admitted.is_some() && place.inside.is_none() {
+                place.admitted = place.admitted.max(Some(slots));
+            } else if self.rule.admits(&place.session, ahead.iter().copied()) {
+                place.admitted = place.admitted.or(Some(slots));
+            }
+            ahead.push(&place.session);
+        }
+        let there = |place: &Place| self.counters.contains_key(&place.name);
+        let left = self.line.iter().filter(|(_, place)| !there(place));
+        let mut faults: Vec<_> =
+            left.map(|(&ticket, _)| Fault::Ghost { ticket, why: "its client is not there" }).collect();
+        for (&slot, holder) in &self.slots {
+            faults.extend(match self.tickets.get(holder) {
+                None => Some(Fault::SlotOfNobody { slot }),
+                Some(&ticket) => self.unfounded(ticket),
+            });
+        }
+        for fault in faults {
+            self.complain(fault);
+        }
+    }
+
+    fn mark(&mut self, mark: Mark) {
+        let (Mark::In { ticket, .. } | Mark::Work { ticket } | Mark::Out { ticket }) = mark;
+        if !self.line.contains_key(&ticket) {
+            return self.complain(Fault::Unguarded { ticket });
+        }
+        if let Some(fault) = self.unfounded(ticket) {
+            self.complain(fault);
+        }
+        match mark {
+            Mark::In { slot, .. } => self.goes_in(ticket, slot),
+            Mark::Work { .. } => {}
+            Mark::Out { .. } => self.line.get_mut(&ticket).expect("it is in line").inside = None,
+        }
+    }
+
+    /// Why it may not be inside.
+    fn unfounded(&self, ticket: i64) -> Option<Fault> {
+        let me = &self.line[&ticket];
+        if me.admitted.is_some() {
+            return None;
+        }
+        let mut others =
+            self.line.range(..ticket).filter(|(_, place)| self.rule.sessions && place.session != me.session);
+        if let Some((&inside, _)) = others.clone().find(|(_, place)| place.inside.is_some()) {
+            return Some(Fault::TwoSessions { ticket, inside });
+        }
+        let waits = |(_, place): &(&i64, &Place)| place.admitted.is_none();
+        if let Some((&ahead, _)) = others.next().or_else(|| self.line.range(..ticket).find(waits)) {
+            return Some(Fault::Overtook { ticket, ahead });
+        }
+        if self.rule.drained {
+            return Some(Fault::Drained { ticket });
+        }
+        let inside = 1 + self.line.range(..ticket).count();
+        Some(Fault::TooMany { inside, slots: self.rule.slots.unwrap_or(usize::MAX) })
+    }
+
+    fn goes_in(&mut self, ticket: i64, slot: Option<usize>) {
+        let inside: Vec<_> = self.line.iter().filter(|(_, place)| place.inside.is_some()).collect();
+        // The largest number of slots by which one of them was let in: there may be fewer now.
+        let slots = inside.iter().filter_map(|(_, place)| place.admitted).max().max(self.line[&ticket].admitted);
+        let mut faults = Vec::new();
+        if let Some(slots) = slots
+            && inside.len() >= slots
+        {
+            faults.push(Fault::TooMany { inside: inside.len() + 1, slots });
+        }
+        if let Some(slot) = slot {
+            let same = inside.iter().find(|(_, place)| place.inside == Some(Some(slot)));
+            faults.extend(same.map(|&(&other, _)| Fault::SlotTwice { slot, tickets: [other, ticket] }));
+            if self.line[&ticket].admitted.is_some_and(|slots| slot >= slots) {
+                faults.push(Fault::NoSuchSlot { ticket, slot });
+            }
+        }
+        self.account.most_inside = self.account.most_inside.max(inside.len() + 1);
+        self.account.passages += 1;
+        for fault in faults {
+            self.complain(fault);
+        }
+        self.line.get_mut(&ticket).expect("it is in line").inside = Some(slot);
+    }
+}
+
+/// Whose lease a place is on, by its name.
+fn parse_lease(name: &str) -> i64 {
+    let lease = name.split_once('-').expect("a lease and a seat").0;
+    i64::from_str_radix(lease, 16).expect("a lease")
+}
+
+fn parse_holder(value: &str) -> &str {
+    value.split(' ').next().expect("there is always a first")
+}
+
+fn parse_session(value: &str) -> &str {
+    value
+}
+
+fn parse_rule(value: &str) -> Rule {
+    let cfg: serde_json::Value = serde_json::from_str(value).expect("it is JSON");
+    let slots = cfg["slots"].as_u64().map(|slots| slots as usize);
+    Rule { slots, sessions: cfg["kind"] == "group-lock", drained: cfg["drained"] == true }
+}
