@@ -5,11 +5,11 @@
 //! | `cfg` | no | kind, slots, whether it is drained |
 //! | `q/<lease>-<seat>` | yes | a place in line: the session, empty where there are none. Its `create_revision` is the ticket |
 //! | `s/<slot>` | yes | the place that holds this slot, and since when |
-//! | `c/<lease>-<seat>` | yes | counts the passages of this seat (by its version) |
+//! | `c/<lease>-<seat>` | yes | counts (by its version) what this seat has done since it was new, except for entering |
 //! | `n/<lease>-<seat>` | yes | whose place it is: host, pid, command, since when |
-//! | `w/<lease>-<seat>` | yes | counts the guarded writes of this passage (by its version) |
 //!
-//! A client has one lease, and a seat for each place that it has at a time. Seats are used again.
+//! A client has one lease, and a seat for each place that it has at a time. Seats are used again. Whoever holds a slot has its place in line as
+//! well: both go in one transaction, or with the lease, at one revision.
 
 use crate::Error;
 
@@ -68,7 +68,7 @@ impl Keys {
         format!("{}s/{slot}", self.0)
     }
 
-    /// The passages of a seat.
+    /// What a seat has done.
     pub fn count(&self, place: &str) -> String {
         format!("{}c/{place}", self.0)
     }
@@ -81,10 +81,5 @@ impl Keys {
     /// Whose place it is.
     pub fn note(&self, place: &str) -> String {
         format!("{}n/{place}", self.0)
-    }
-
-    /// The guarded writes of a passage.
-    pub fn writes(&self, place: &str) -> String {
-        format!("{}w/{place}", self.0)
     }
 }

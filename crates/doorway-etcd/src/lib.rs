@@ -2,11 +2,21 @@
 
 #![deny(unsafe_code)]
 
+mod admission;
 mod client;
 mod config;
 mod error;
+mod hall;
 pub mod keys;
+mod lease;
+mod lock;
+mod manage;
+mod passage;
+mod place;
 pub mod proto;
+mod reading;
+mod status;
+mod store;
 pub mod txn;
 
 use std::fmt;
@@ -15,17 +25,21 @@ pub use self::{
     client::{Client, Watch},
     config::Config,
     error::Error,
+    lock::{GroupLock, Lock, Mutex, Semaphore},
+    place::{NotYet, Permit, Place},
+    status::{Holder, Status, Waiter},
+    store::Store,
 };
 
 /// What kind of lock it is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// A semaphore.
+    /// A [`Semaphore`].
     Semaphore,
-    /// A mutex.
+    /// A [`Mutex`].
     Mutex,
-    /// A group lock.
+    /// A [`GroupLock`].
     GroupLock,
 }
 

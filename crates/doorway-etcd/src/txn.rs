@@ -46,6 +46,11 @@ pub fn version(key: impl Into<Vec<u8>>, version: i64) -> Compare {
     compare(key, CompareTarget::Version, TargetUnion::Version(version))
 }
 
+/// The key has this value.
+pub fn equal(key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) -> Compare {
+    compare(key, CompareTarget::Value, TargetUnion::Value(value.into()))
+}
+
 /// No key begins so. (Of no key at all everything holds; of one that exists not that it was created at 0.)
 pub fn none(prefix: impl Into<Vec<u8>>) -> Compare {
     let prefix = prefix.into();
@@ -111,6 +116,20 @@ impl TxnRequest {
     #[must_use]
     pub fn then(mut self, operation: impl Into<RequestOp>) -> Self {
         self.success.push(operation.into());
+        self
+    }
+
+    /// More that it does then.
+    #[must_use]
+    pub fn then_all(mut self, operations: impl IntoIterator<Item = impl Into<RequestOp>>) -> Self {
+        self.success.extend(operations.into_iter().map(Into::into));
+        self
+    }
+
+    /// More that it does otherwise.
+    #[must_use]
+    pub fn otherwise_all(mut self, operations: impl IntoIterator<Item = impl Into<RequestOp>>) -> Self {
+        self.failure.extend(operations.into_iter().map(Into::into));
         self
     }
 
