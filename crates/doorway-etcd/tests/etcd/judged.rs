@@ -158,6 +158,19 @@ fn a_slot_twice() {
     story.is_bad(Fault::SlotTwice { slot: 1, tickets: [one, two] });
 }
 
+/// Who was let in when there were more slots, and did not take one, waits.
+#[test]
+fn a_slot_that_there_is_no_more() {
+    let mut story = Story::of("semaphore", Some(2));
+    for client in [1, 2] {
+        story.enter(client, "");
+    }
+    story.put("s/1", "1-0", 1, 1);
+    story.put("cfg", &cfg("semaphore", Some(1), false), 2, 0);
+    story.put("s/0", "2-0", 1, 2);
+    story.is_bad(Fault::TooMany { inside: 2, slots: 1 });
+}
+
 #[test]
 fn a_slot_that_there_is_not() {
     let mut story = Story::of("semaphore", Some(2));
@@ -197,13 +210,11 @@ fn ghosts() {
     let ticket = story.enter(1, "");
     story.is_bad(Fault::Ghost { ticket, why: "it is still in line at the end" });
     assert!(judge(&story.events, LOCK, &[ticket]).is_ok(), "unless somebody says that it may");
-    story.put("c/1-0", "", 2, 1);
-    story.revision += 1;
-    story.event("c/1-0", Change::Delete);
-    story.is_bad(Fault::Ghost { ticket, why: "its client is not there" });
     let mut story = Story::of("mutex", Some(1));
-    story.put("q/1-0", "", 1, 0);
-    story.is_bad(Fault::Ghost { ticket: story.revision, why: "it is not on the lease of its client" });
+    for lease in [0, 2] {
+        story.put("q/1-0", "", 1, lease);
+        story.is_bad(Fault::Ghost { ticket: story.revision, why: "it is not on the lease of its client" });
+    }
     let mut story = Story::of("mutex", Some(1));
     story.enter(1, "");
     story.revision += 1;
@@ -242,7 +253,8 @@ fn what_processes_note() {
     for note in &good {
         assert_eq!(&note.to_string().parse::<Note>().expect("it is one"), note);
     }
-    let dies = with("", "", &[(0, goes_in(10, 0)), (0, Gone), (1, goes_in(20, 0)), (1, Out(20))]);
+    let dies =
+        with("", "", &[(0, goes_in(10, 0)), (0, Gone), (1, goes_in(20, 0)), (1, Out(20)), (2, asks("")), (2, Gone)]);
     assert_eq!(judge_notes(&dies, MUTEX, &[10, 20, 30]).expect("they are good"), 2);
 
     let together = with("", "", &[(0, goes_in(10, 0)), (1, goes_in(20, 0))]);

@@ -63,6 +63,17 @@ impl Gateway {
         Ok(reader)
     }
 
+    /// How many transactions of gRPC clients the node has carried out.
+    pub(crate) fn transactions(&self) -> u64 {
+        let mut stream = TcpStream::connect(self.address).expect("it listens");
+        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").expect("it listens");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        let metric = "grpc_server_handled_total{grpc_code=\"OK\",grpc_method=\"Txn\"";
+        let line = answer.lines().find(|line| line.starts_with(metric)).expect("it counts");
+        line.rsplit(' ').next().and_then(|count| count.parse().ok()).expect("a number")
+    }
+
     /// One question, one answer.
     pub(crate) fn post(&self, path: &str, body: &Value) -> Result<Value, String> {
         let mut answer = String::new();

@@ -9,8 +9,8 @@
 //!   fewer than there are slots may be in already;
 //! - a slot's key names one who was let in and is still in line, and goes to another only when it has been deleted;
 //! - a ticket is the revision at which its place was created;
-//! - no ghosts: a place is on the lease of a client that is there, is taken once in a passage (by the client's counter), and at the
-//!   end nobody is left.
+//! - no ghosts: a place is on the lease of its client, and so goes when the client does; it is taken once in a passage (by the client's
+//!   counter), and at the end nobody is left.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -186,6 +186,8 @@ struct Judge {
     taken_at: HashMap<String, i64>,
     /// The place that has it.
     slots: BTreeMap<usize, String>,
+    /// The one that was taken at this revision.
+    taken_now: Option<usize>,
     account: Account,
     complaints: Vec<Complaint>,
     now: i64,
@@ -200,6 +202,7 @@ pub(crate) fn judge(history: &[Event], lock: &str, at_the_end: &[i64]) -> Result
         counters: HashMap::new(),
         taken_at: HashMap::new(),
         slots: BTreeMap::new(),
+        taken_now: None,
         account: Account::default(),
         complaints: Vec::new(),
         now: 0,
@@ -282,6 +285,7 @@ impl Judge {
         if self.slots.insert(slot, holder.to_owned()).is_some_and(|other| other != holder) {
             self.complain(Fault::SlotTwice { slot, tickets });
         }
+        self.taken_now = Some(slot);
     }
 
     fn given_back(&mut self, name: &str) {
@@ -302,18 +306,37 @@ impl Judge {
             }
             ahead.push(&place.session);
         }
-        let there = |place: &Place| self.counters.contains_key(&place.name);
-        let left = self.line.iter().filter(|(_, place)| !there(place));
-        let mut faults: Vec<_> =
-            left.map(|(&ticket, _)| Fault::Ghost { ticket, why: "its client is not there" }).collect();
+        let mut faults = Vec::new();
         for (&slot, holder) in &self.slots {
             faults.extend(match self.tickets.get(holder) {
                 None => Some(Fault::SlotOfNobody { slot }),
                 Some(&ticket) => self.unfounded(ticket),
             });
         }
+        faults.extend(self.taken_now.take().and_then(|slot| self.slot_too_many(slot, slots)));
         for fault in faults {
             self.complain(fault);
+        }
+    }
+
+    /// What is wrong with this slot's being taken now, whoever takes it: it does not count who was let in when there were more.
+    fn slot_too_many(&self, slot: usize, slots: usize) -> Option<Fault> {
+        let &ticket = self.tickets.get(self.slots.get(&slot)?)?;
+        if self.rule.drained {
+            return Some(Fault::Drained { ticket });
+        }
+        let inside = self.slots.len();
+        if inside > slots {
+            return Some(Fault::TooMany { inside, slots });
+        }
+        let session =
+            |name: &String| self.tickets.get(name).and_then(|ticket| self.line.get(ticket)).map(|place| &place.session);
+        let mut others = self.slots.values().filter(|name| session(name) != Some(&self.line[&ticket].session));
+        match others.next() {
+            Some(other) if self.rule.sessions => {
+                Some(Fault::TwoSessions { ticket, inside: self.tickets.get(other).copied().unwrap_or(0) })
+            }
+            _ => (slot >= slots).then_some(Fault::NoSuchSlot { ticket, slot }),
         }
     }
 

@@ -6,5 +6,7 @@ pub(crate) mod cluster;
 pub(crate) mod gateway;
 pub(crate) mod judge;
 pub(crate) mod notes;
+pub(crate) mod process;
 pub(crate) mod proxy;
 pub(crate) mod secrets;
+pub(crate) mod worker;

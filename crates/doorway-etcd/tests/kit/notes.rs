@@ -130,8 +130,8 @@ fn passages(notes: &[Note]) -> Vec<Passage> {
 }
 
 /// Judges what processes noted: who was inside together, and whether they went in in the order of their tickets, and tickets are in the
-/// order of doorways. `tickets` are those that the store has given: each is somebody's, but for those of processes that were killed before they
-/// could note it. How many went in.
+/// order of doorways. `tickets` are those that the store has given: each is somebody's, unless somebody asked and was killed or failed before
+/// it could note it. How many went in.
 pub(crate) fn judge_notes(notes: &[Note], rule: Rule, tickets: &[i64]) -> Result<usize, Vec<Complaint>> {
     let all = passages(notes);
     let mut complaints = Vec::new();
@@ -173,8 +173,9 @@ pub(crate) fn judge_notes(notes: &[Note], rule: Rule, tickets: &[i64]) -> Result
         .iter()
         .filter(|&&ticket| all.binary_search_by_key(&ticket, |passage| passage.ticket).is_err())
         .collect();
-    let gone = notes.iter().filter(|note| note.what == What::Gone).count();
-    if nobodys.len() > gone {
+    let count = |is: fn(&What) -> bool| notes.iter().filter(|note| is(&note.what)).count();
+    let asked = count(|what| matches!(what, What::Asks(_))) - count(|what| matches!(what, What::Entered(_)));
+    if nobodys.len() > asked {
         let fault = |&&ticket: &&i64| Fault::Ghost { ticket, why: "nobody has noted it" };
         complaints.extend(nobodys.iter().map(|ticket| Complaint { when: **ticket, fault: fault(ticket) }));
     }
