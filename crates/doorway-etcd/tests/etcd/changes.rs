@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::SeqCst;
 
 use super::*;
-use crate::kit::{judge::Change, notes::What};
+use crate::kit::{history::Change, notes::What};
 
 /// How many went in so far.
 fn went_in(notes: &Notes) -> usize {

@@ -1,7 +1,7 @@
 //! Clients that are killed, stopped and cut off.
 
 use super::*;
-use crate::kit::{judge::Mark, notes::What, process::Process, proxy::Proxy, worker::TTL};
+use crate::kit::{history::Mark, notes::What, process::Process, proxy::Proxy, worker::TTL};
 
 /// What is promised after a kill: the slot is back after the lease and a second.
 const BACK: Duration = Duration::from_secs(TTL.as_secs() + 1);

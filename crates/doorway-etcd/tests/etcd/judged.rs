@@ -1,7 +1,8 @@
 //! The judge is judged: bad histories and bad notes, each of which it must catch, and good ones that it must not complain about.
 
 use crate::kit::{
-    judge::{Change, Event, Fault, Mark, Rule, judge, mark},
+    history::{Change, Event, Mark, mark},
+    judge::{Fault, Rule, judge},
     notes::{Note, What, judge_notes},
 };
 

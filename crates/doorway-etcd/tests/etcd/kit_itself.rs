@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::kit::{cluster::Cluster, judge::Change};
+use crate::kit::{cluster::Cluster, history::Change};
 
 #[test]
 fn a_killed_leader_is_replaced_and_what_was_written_stays() {

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::atomic::Ordering::SeqCst};
 
 use super::*;
 use crate::kit::{
-    judge::Mark,
+    history::Mark,
     notes::{Note, What, now},
 };
 

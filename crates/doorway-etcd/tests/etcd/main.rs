@@ -11,7 +11,8 @@ use doorway_etcd::{Config, Error};
 use kit::{
     cluster::Cluster,
     gateway::Gateway,
-    judge::{Account, judge, tickets},
+    history::tickets,
+    judge::{Account, judge},
     notes::judge_notes,
     worker::{Notes, Which, Worker, config},
 };
@@ -28,6 +29,7 @@ mod kit_itself;
 mod late;
 mod leader;
 mod order;
+mod storm;
 
 /// Not a test of its own: what other processes do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

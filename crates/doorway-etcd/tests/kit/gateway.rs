@@ -11,7 +11,7 @@ use std::{
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
-use super::judge::{Change, Event};
+use super::history::{Change, Event};
 
 /// One endpoint, and as whom to speak.
 #[derive(Clone, Debug)]

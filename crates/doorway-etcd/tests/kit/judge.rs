@@ -5,7 +5,7 @@
 //!
 //! - who has fewer than k with a smaller ticket, and in a group lock nobody of another session with a smaller ticket, is let in, and
 //!   stays so until its place is gone, even if there are fewer slots later;
-//! - who writes that it is in (a mark, [`mark`], by a guarded write) must have been let in, with a slot that no other has, and
+//! - who writes that it is in (a [`Mark`], by a guarded write) must have been let in, with a slot that no other has, and
 //!   fewer than there are slots may be in already;
 //! - a slot's key names one who was let in and is still in line, and goes to another only when it has been deleted;
 //! - a ticket is the revision at which its place was created;
@@ -17,19 +17,7 @@ use std::{
     fmt,
 };
 
-/// One key at one revision.
-#[derive(Clone, Debug)]
-pub(crate) struct Event {
-    pub(crate) revision: i64,
-    pub(crate) key: String,
-    pub(crate) change: Change,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) enum Change {
-    Put { value: String, created: i64, version: i64, lease: i64 },
-    Delete,
-}
+use super::history::{Change, Event, Mark, parse_holder, parse_lease, parse_mark, parse_rule, parse_session};
 
 /// Who may be inside together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,17 +89,6 @@ pub(crate) enum Fault {
     },
 }
 
-/// The tickets that a lock has given, by the store.
-pub(crate) fn tickets(history: &[Event], lock: &str) -> Vec<i64> {
-    let prefix = format!("/doorway/{lock}/q/");
-    let places = history.iter().filter(|event| event.key.starts_with(&prefix));
-    let created = |event: &Event| match event.change {
-        Change::Put { created, .. } => (created == event.revision).then_some(created),
-        Change::Delete => None,
-    };
-    places.filter_map(created).collect()
-}
-
 /// What was wrong, and when: a revision of the store, or nanoseconds of the clock that processes look at.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Complaint {
@@ -136,34 +113,6 @@ pub(crate) struct Account {
     pub(crate) lost: usize,
     pub(crate) most_inside: usize,
     pub(crate) longest_line: usize,
-}
-
-/// The key and the value by which a holder tells the store that it is in, or out, or at work, with its ticket.
-pub(crate) fn mark(lock: &str, what: Mark) -> (String, String) {
-    let value = match what {
-        Mark::In { ticket, slot } => format!("in {ticket} {}", slot.map_or("-".into(), |slot| slot.to_string())),
-        Mark::Work { ticket } => format!("work {ticket}"),
-        Mark::Out { ticket } => format!("out {ticket}"),
-    };
-    (format!("/judge/{lock}"), value)
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Mark {
-    In { ticket: i64, slot: Option<usize> },
-    Work { ticket: i64 },
-    Out { ticket: i64 },
-}
-
-fn parse_mark(value: &str) -> Mark {
-    let words: Vec<&str> = value.split(' ').collect();
-    let ticket = words[1].parse().expect("a ticket");
-    match words[0] {
-        "in" => Mark::In { ticket, slot: words[2].parse().ok() },
-        "work" => Mark::Work { ticket },
-        "out" => Mark::Out { ticket },
-        _ => panic!("no mark: {value}"),
-    }
 }
 
 struct Place {
@@ -193,7 +142,7 @@ struct Judge {
     now: i64,
 }
 
-/// Judges a lock by all that happened to its keys and to [`mark`]s. At the end only those may be in line who are named.
+/// Judges a lock by all that happened to its keys and to [`Mark`]s. At the end only those may be in line who are named.
 pub(crate) fn judge(history: &[Event], lock: &str, at_the_end: &[i64]) -> Result<Account, Vec<Complaint>> {
     let mut judge = Judge {
         rule: Rule { slots: Some(0), sessions: false, drained: true },
@@ -401,24 +350,4 @@ impl Judge {
         }
         self.line.get_mut(&ticket).expect("it is in line").inside = Some(slot);
     }
-}
-
-/// Whose lease a place is on, by its name.
-fn parse_lease(name: &str) -> i64 {
-    let lease = name.split_once('-').expect("a lease and a seat").0;
-    i64::from_str_radix(lease, 16).expect("a lease")
-}
-
-fn parse_holder(value: &str) -> &str {
-    value.split(' ').next().expect("there is always a first")
-}
-
-fn parse_session(value: &str) -> &str {
-    value
-}
-
-fn parse_rule(value: &str) -> Rule {
-    let cfg: serde_json::Value = serde_json::from_str(value).expect("it is JSON");
-    let slots = cfg["slots"].as_u64().map(|slots| slots as usize);
-    Rule { slots, sessions: cfg["kind"] == "group-lock", drained: cfg["drained"] == true }
 }

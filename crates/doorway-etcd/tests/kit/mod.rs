@@ -4,6 +4,7 @@
 
 pub(crate) mod cluster;
 pub(crate) mod gateway;
+pub(crate) mod history;
 pub(crate) mod judge;
 pub(crate) mod notes;
 pub(crate) mod process;

@@ -4,18 +4,23 @@ use std::{
     env,
     io::{BufRead, BufReader, Write},
     process::{Child, Command, Stdio},
-    sync::mpsc::{Receiver, RecvTimeoutError, channel},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+        mpsc::{Receiver, RecvTimeoutError, channel},
+    },
     thread,
     time::Duration,
 };
 
+use doorway_etcd::Error;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{
     cluster::dies_with_us,
-    judge::Mark,
-    notes::{Note, What},
-    worker::{Notes, Which, Worker, config},
+    history::Mark,
+    notes::{Note, What, now},
+    worker::{Notes, Random, Which, Worker, config},
 };
 
 /// The process, and what it says line by line.
@@ -108,13 +113,14 @@ impl Drop for Process {
     }
 }
 
-/// What such a process does. Its words: `enter`, `in`, `write`, `leave`; it says when it has done so, and when it is told that it has lost.
+/// What such a process does. Its words: `enter`, `in`, `write`, `leave`; it says when it has done so, and when it is told that it has lost. Or
+/// `work`, until it is `enough`: it says how many passages it made, how many failed, and how many it made in the last two seconds.
 pub(crate) async fn client(arguments: &str) {
     let [endpoints, lock, which, who] = arguments.split(' ').collect::<Vec<_>>()[..] else { panic!("{arguments}") };
     let which = if which == "mutex" { Which::Mutex } else { Which::Semaphore(which.parse().expect("slots")) };
     let endpoints: Vec<String> = endpoints.split(',').map(Into::into).collect();
     let worker = Worker::open(config(&endpoints), lock, which, who.parse().expect("a number"), &Notes::Printed);
-    let worker = worker.await.expect("it opens");
+    let worker = Arc::new(worker.await.expect("it opens"));
     let (said, mut words) = tokio::sync::mpsc::unbounded_channel();
     thread::spawn(move || {
         for word in std::io::stdin().lines().map_while(Result::ok) {
@@ -122,7 +128,8 @@ pub(crate) async fn client(arguments: &str) {
         }
     });
     println!("> ready");
-    let (mut place, mut permit) = (None, None);
+    let (mut place, mut permit, mut work) = (None, None, None);
+    let enough = Arc::new(AtomicBool::new(false));
     while let Some(word) = words.recv().await {
         match &word[..] {
             "enter" => {
@@ -152,7 +159,27 @@ pub(crate) async fn client(arguments: &str) {
                 Ok(()) => println!("> left"),
                 Err(error) => println!("> refused {error}"),
             },
+            "work" => work = Some(tokio::spawn(passages(worker.clone(), enough.clone()))),
+            "enough" => {
+                enough.store(true, SeqCst);
+                let [made, failed, lately] = work.take().expect("it works").await.expect("it does not panic");
+                println!("> ended {made} {failed} {lately}");
+            }
             other => panic!("{other}"),
         }
     }
+}
+
+async fn passages(worker: Arc<Worker>, enough: Arc<AtomicBool>) -> [usize; 3] {
+    let mut random = Random(0x5eed ^ (worker.who as u64 + 1) << 32);
+    let (mut made, mut failed) = (Vec::new(), 0);
+    while !enough.load(SeqCst) {
+        match worker.passage(&mut random).await {
+            Ok(()) => made.push(now()),
+            Err(Error::Lost(_) | Error::Refused { .. } | Error::Unreachable { .. }) => failed += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    let recently = now() - 2_000_000_000;
+    [made.len(), failed, made.iter().filter(|&&at| at > recently).count()]
 }

@@ -11,7 +11,8 @@ use std::{
 use doorway_etcd::{Config, Error, GroupLock, Mutex as EtcdMutex, Permit, Place, Semaphore, Store, txn};
 
 use super::{
-    judge::{Mark, Rule, mark},
+    history::{Mark, mark},
+    judge::Rule,
     notes::{Note, What},
 };
 
