@@ -82,9 +82,10 @@ fn a_good_history() {
     story.goes_in(tickets[0], 1);
     story.mark(Mark::Work { ticket: tickets[0] });
     story.mark(Mark::Out { ticket: tickets[0] });
+    // It leaves, and hands its slot on.
     story.leave(1, 1);
-    story.event("s/1", Change::Delete);
-    story.put("s/1", "3-0", 1, 3);
+    let created = story.revision;
+    story.event("s/1", Change::Put { value: "3-0".into(), created, version: 2, lease: 3 });
     story.goes_in(tickets[2], 1);
     story.mark(Mark::Out { ticket: tickets[2] });
     story.leave(3, 1);
@@ -193,6 +194,10 @@ fn a_slot_before_its_turn_or_after_its_end() {
     story.put("s/0", "1-0", 1, 1);
     story.leave(1, 1);
     story.is_bad(Fault::SlotOfNobody { slot: 0 });
+    let mut story = Story::of("semaphore", Some(1));
+    story.enter(1, "");
+    story.put("s/0", "1-0", 1, 2);
+    story.is_bad(Fault::SlotOnAnothersLease { slot: 0 });
 }
 
 #[test]

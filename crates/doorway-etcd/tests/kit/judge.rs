@@ -7,7 +7,7 @@
 //!   stays so until its place is gone, even if there are fewer slots later;
 //! - who writes that it is in (a [`Mark`], by a guarded write) must have been let in, with a slot that no other has, and
 //!   fewer than there are slots may be in already;
-//! - a slot's key names one who was let in and is still in line, and goes to another only when it has been deleted;
+//! - a slot's key names one who was let in and is still in line, is on its lease, and passes to another only when that place is gone;
 //! - a ticket is the revision at which its place was created;
 //! - no ghosts: a place is on the lease of its client, and so goes when the client does; it is taken once in a passage (by the client's
 //!   counter), and at the end nobody is left.
@@ -63,6 +63,10 @@ pub(crate) enum Fault {
     },
     /// Its key stays though its holder's place is gone.
     SlotOfNobody {
+        slot: usize,
+    },
+    /// It would go with somebody else.
+    SlotOnAnothersLease {
         slot: usize,
     },
     NoSuchSlot {
@@ -135,8 +139,8 @@ struct Judge {
     taken_at: HashMap<String, i64>,
     /// The place that has it.
     slots: BTreeMap<usize, String>,
-    /// The one that was taken at this revision.
-    taken_now: Option<usize>,
+    /// Those that were taken at this revision, and who had them.
+    taken_now: Vec<(usize, Option<String>)>,
     account: Account,
     complaints: Vec<Complaint>,
     now: i64,
@@ -151,7 +155,7 @@ pub(crate) fn judge(history: &[Event], lock: &str, at_the_end: &[i64]) -> Result
         counters: HashMap::new(),
         taken_at: HashMap::new(),
         slots: BTreeMap::new(),
-        taken_now: None,
+        taken_now: Vec::new(),
         account: Account::default(),
         complaints: Vec::new(),
         now: 0,
@@ -199,7 +203,7 @@ impl Judge {
         } else if let Some(slot) = key.strip_prefix("s/") {
             let slot = slot.parse().expect("the number of a slot");
             match change {
-                Change::Put { value, .. } => self.slot_taken(slot, parse_holder(value)),
+                Change::Put { value, lease, .. } => self.slot_taken(slot, parse_holder(value), *lease),
                 Change::Delete => drop(self.slots.remove(&slot)),
             }
         } else if let Some(name) = key.strip_prefix("q/") {
@@ -228,13 +232,12 @@ impl Judge {
         }
     }
 
-    fn slot_taken(&mut self, slot: usize, holder: &str) {
-        let ticket = |name: &str| self.tickets.get(name).copied().unwrap_or(0);
-        let tickets = [self.slots.get(&slot).map_or(0, |other| ticket(other)), ticket(holder)];
-        if self.slots.insert(slot, holder.to_owned()).is_some_and(|other| other != holder) {
-            self.complain(Fault::SlotTwice { slot, tickets });
+    fn slot_taken(&mut self, slot: usize, holder: &str, lease: i64) {
+        let before = self.slots.insert(slot, holder.to_owned()).filter(|before| before != holder);
+        self.taken_now.push((slot, before));
+        if parse_lease(holder) != lease {
+            self.complain(Fault::SlotOnAnothersLease { slot });
         }
-        self.taken_now = Some(slot);
     }
 
     fn given_back(&mut self, name: &str) {
@@ -262,7 +265,14 @@ impl Judge {
                 Some(&ticket) => self.unfounded(ticket),
             });
         }
-        faults.extend(self.taken_now.take().and_then(|slot| self.slot_too_many(slot, slots)));
+        for (slot, before) in std::mem::take(&mut self.taken_now) {
+            let [before, ticket] =
+                [before, self.slots.get(&slot).cloned()].map(|name| self.tickets.get(&name?).copied());
+            if let (Some(before), Some(ticket)) = (before, ticket) {
+                faults.push(Fault::SlotTwice { slot, tickets: [before, ticket] });
+            }
+            faults.extend(self.slot_too_many(slot, slots));
+        }
         for fault in faults {
             self.complain(fault);
         }
