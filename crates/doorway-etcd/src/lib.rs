@@ -3,6 +3,7 @@
 #![deny(unsafe_code)]
 
 mod admission;
+mod cfg;
 mod client;
 mod config;
 mod error;
@@ -14,7 +15,6 @@ mod manage;
 mod passage;
 mod place;
 pub mod proto;
-mod reading;
 mod status;
 mod store;
 pub mod txn;
