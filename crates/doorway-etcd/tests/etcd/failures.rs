@@ -143,3 +143,31 @@ async fn a_client_that_is_cut_off_learns_that_it_has_lost_before_another_is_in()
     cut_off.leave(permit).await.expect("it leaves");
     judged_with(&cluster.gateway(), Which::Mutex, &notes);
 }
+
+/// The holder leaves, and nobody can tell the one that waits: its connections are cut, and then broken.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_happened_while_the_watch_was_broken_is_seen() {
+    let (cluster, notes) = (Cluster::start(1), Notes::here());
+    let proxy = Proxy::to(cluster.addresses()[0]).await;
+    let lease = Duration::from_secs(10);
+    let direct = config(&cluster.endpoints()).with_ttl(lease);
+    let holder = Worker::open(direct, LOCK, Which::Mutex, 0, &notes).await.expect("it opens");
+    let through = config(&[proxy.endpoint()]).with_ttl(lease);
+    let waiter = Worker::open(through, LOCK, Which::Mutex, 1, &notes).await.expect("it opens");
+    for broken in [Proxy::sever, |_: &Proxy| ()] {
+        let permit = holder.enter(0).await.expect("it enters");
+        let permit = holder.go_in(permit).await.expect("it is let in");
+        let place = waiter.enter(0).await.expect("it enters");
+        proxy.cut();
+        holder.leave(permit).await.expect("it leaves");
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        broken(&proxy);
+        proxy.mend();
+        let mended = Instant::now();
+        let permit =
+            tokio::time::timeout(lease, waiter.go_in(place)).await.expect("it learns it").expect("it is let in");
+        println!("cut off for 2 s: let in {:.2} s after that", mended.elapsed().as_secs_f64());
+        waiter.leave(permit).await.expect("it leaves");
+    }
+    assert_eq!(judged_with(&cluster.gateway(), Which::Mutex, &notes).lost, 0);
+}

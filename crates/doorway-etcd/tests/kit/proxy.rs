@@ -23,6 +23,8 @@ pub(crate) struct Proxy {
     address: SocketAddr,
     node: SocketAddr,
     cut: watch::Sender<bool>,
+    /// How often all connections were broken.
+    severed: watch::Sender<u64>,
     sent: Arc<Mutex<Vec<Vec<u8>>>>,
     accepts: JoinHandle<()>,
 }
@@ -31,15 +33,23 @@ impl Proxy {
     pub(crate) async fn to(node: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("there are free ports");
         let address = listener.local_addr().expect("it is bound");
-        let (cut, is_cut) = watch::channel(false);
+        let ((cut, is_cut), (severed, is_severed)) = (watch::channel(false), watch::channel(0));
         let sent = Arc::new(Mutex::new(Vec::new()));
         let heard = sent.clone();
         let accepts = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(connection(client, node, is_cut.clone(), heard.clone()));
+                let passes = connection(client, node, is_cut.clone(), heard.clone());
+                let mut is_severed = is_severed.clone();
+                is_severed.mark_unchanged();
+                tokio::spawn(async move {
+                    tokio::select! {
+                        () = passes => {}
+                        _ = is_severed.changed() => {}
+                    }
+                });
             }
         });
-        Self { address, node, cut, sent, accepts }
+        Self { address, node, cut, severed, sent, accepts }
     }
 
     pub(crate) fn endpoint(&self) -> String {
@@ -52,6 +62,11 @@ impl Proxy {
 
     pub(crate) fn mend(&self) {
         self.cut.send_replace(false);
+    }
+
+    /// Breaks the connections that there are. What had piled up is lost.
+    pub(crate) fn sever(&self) {
+        self.severed.send_modify(|count| *count += 1);
     }
 
     /// Sends the node once more what the client has sent it on each of its connections so far, each on a new one: late duplicates of
