@@ -101,7 +101,7 @@ impl Client {
     /// # Errors
     /// When etcd does not answer, or says no.
     pub async fn range(&self, message: RangeRequest) -> Result<RangeResponse, Error> {
-        self.ask(message, |channel, request| async move { KvClient::new(channel).range(request).await }).await
+        self.ask(message, |channel, request| async move { kv(channel).range(request).await }).await
     }
 
     /// A transaction. It may be sent more than once.
@@ -109,7 +109,7 @@ impl Client {
     /// # Errors
     /// When etcd does not answer, or says no.
     pub async fn txn(&self, message: TxnRequest) -> Result<TxnResponse, Error> {
-        self.ask(message, |channel, request| async move { KvClient::new(channel).txn(request).await }).await
+        self.ask(message, |channel, request| async move { kv(channel).txn(request).await }).await
     }
 
     /// A lease, with the number that the message says: so there are never two of them.
@@ -210,7 +210,7 @@ impl Client {
         let endpoints = self.0.config.addresses();
         let says = |text| status.message().contains(text);
         match self.judge(status) {
-            Verdict::Elsewhere => Error::Unreachable { endpoints, why: crate::config::chain(status) },
+            Verdict::Elsewhere => Error::Unreachable { endpoints, why: why(status) },
             Verdict::Stale => Error::Login(endpoints),
             Verdict::No if says("invalid user ID or password") => {
                 Error::Password(self.0.login.as_ref().map_or(String::new(), |(user, _)| user.clone()))
@@ -237,7 +237,8 @@ impl Client {
         let (index, channel) = self.channel();
         let request = self.request(UnboundedReceiverStream::new(receiver));
         let open = async {
-            let answers = WatchClient::new(channel).watch(request).await?.into_inner();
+            let answers =
+                WatchClient::new(channel).max_decoding_message_size(usize::MAX).watch(request).await?.into_inner();
             let mut watch = Watch { client: self.clone(), index, sender, answers, early: Vec::new() };
             while count > 0 {
                 let answer = watch.answer().await?;
@@ -281,6 +282,21 @@ impl Client {
             _ => {}
         }
         self.error(status)
+    }
+}
+
+/// However long the line is, it is read whole.
+fn kv(channel: Channel) -> KvClient<Channel> {
+    KvClient::new(channel).max_decoding_message_size(usize::MAX)
+}
+
+/// What it says, and what lies at the bottom of it.
+fn why(status: &Status) -> String {
+    let first: Option<&dyn std::error::Error> = std::error::Error::source(status);
+    let last = std::iter::successors(first, |error| error.source()).last().map(ToString::to_string);
+    match last {
+        Some(last) if last != status.message() => format!("{}: {last}", status.message()),
+        _ => status.message().into(),
     }
 }
 

@@ -28,7 +28,7 @@ pub enum Error {
         asked: Kind,
     },
     /// The lock has another number of slots.
-    #[error("{name} has {} and not {}: ask for that, or `doorway set` it first", count(.found), count(.asked))]
+    #[error("{name} has {} and not {}: ask for {0}, or `doorway set --slots` it first", count(.found), count(.asked))]
     Slots {
         /// The lock.
         name: String,
