@@ -4,7 +4,7 @@ use std::{env, fmt, fs, path::PathBuf, time::Duration};
 
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
-use crate::Error;
+use crate::{Error, client::why};
 
 /// The variable with the password, where there is no file with it.
 const PASSWORD: &str = "DOORWAY_ETCD_PASSWORD";
@@ -127,8 +127,9 @@ impl Config {
         let endpoint = match endpoint.uri().scheme_str() {
             Some("http") if default == "http" && has_port => endpoint,
             Some("https") if has_port => {
-                endpoint.tls_config(tls.clone()).map_err(|error| Error::Tls(error.to_string()))?
+                endpoint.tls_config(tls.clone()).map_err(|error| Error::Tls(why("it is refused", &error)))?
             }
+            Some("http") if has_port => return Err(Error::Tls(format!("{text} is without it"))),
             _ => return Err(wrong()),
         };
         Ok(endpoint.connect_timeout(self.limit).tcp_nodelay(true))
