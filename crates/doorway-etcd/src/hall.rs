@@ -19,8 +19,9 @@ use crate::{
     Client, Error, Watch,
     admission::{Line, Rule, Turn},
     cfg::Cfg,
+    client::PAUSE,
     keys::Keys,
-    lease::{Lease, PAUSE},
+    lease::Lease,
     proto::{
         etcdserverpb::{RangeRequest, WatchCreateRequest, WatchResponse},
         mvccpb::{KeyValue, event::EventType},

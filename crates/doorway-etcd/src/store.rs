@@ -123,7 +123,9 @@ impl Store {
             let name = str::from_utf8(key).ok()?.strip_prefix(ROOT)?.strip_suffix("/cfg")?;
             (!name.contains('/')).then(|| name.to_string())
         };
-        Ok(found.kvs.iter().filter_map(|kv| name(&kv.key)).collect())
+        let mut names: Vec<_> = found.kvs.iter().filter_map(|kv| name(&kv.key)).collect();
+        names.sort();
+        Ok(names)
     }
 
     /// Gives everything back at once: places, slots and the lease. Whoever ends soon should wait for this: what is dropped is given back in
