@@ -129,8 +129,9 @@ impl Line {
                 return None;
             }
         }
-        let is_behind = |held: &&Held| self.tickets.get(&held.place).is_some_and(|&other| other > ticket);
-        let behind = self.slots.values().filter(is_behind).count();
+        let is_behind = |place: &str| self.tickets.get(place).is_some_and(|&other| other > ticket);
+        let holders = self.slots.values().map(|held| &*held.place).filter(|&place| Some(place) != leaver);
+        let behind = holders.filter(|place| is_behind(place)).count();
         if rule.slots.is_some_and(|slots| ahead + behind >= slots) {
             return None;
         }
@@ -196,6 +197,7 @@ mod tests {
         assert_eq!(line.turn(K(2), 2), Turn::Wait);
         assert_eq!(line.heir(K(1), "a", 0), None);
         assert_eq!(line.heir(K(2), "a", 0), Some(("b".into(), 2)));
+        assert_eq!((line.heir(K(2), "c", 1), line.heir(K(2), "c", 2)), (Some(("b".into(), 2)), None));
         line.leaves("a");
         line.frees(0);
         assert_eq!(line.turn(K(1), 2), Turn::Wait);

@@ -239,3 +239,34 @@ async fn attend(hall: Weak<Hall>, client: Client, mut watch: Watch) {
         };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kv(key: String, value: &str, created: i64, changed: i64) -> KeyValue {
+        let (key, value) = (key.into_bytes(), value.as_bytes().to_vec());
+        KeyValue { key, value, create_revision: created, mod_revision: changed, ..Default::default() }
+    }
+
+    #[test]
+    fn a_copy_follows_the_store() {
+        let keys = Keys::new("gpu").expect("a name");
+        let mut copy = Copy::default();
+        copy.put(&keys, &kv(keys.cfg(), r#"{"kind":"semaphore","slots":1}"#, 2, 3));
+        let rule = copy.rule.expect("there is one");
+        assert_eq!((rule, copy.made), (Rule { slots: Some(1), drained: false, revision: 3 }, 2));
+        copy.put(&keys, &kv(keys.place("1-1"), "", 4, 4));
+        copy.put(&keys, &kv(keys.place("2-1"), "", 5, 5));
+        copy.put(&keys, &kv(keys.slot(0), "1-1 7", 6, 6));
+        // That it has a slot is written at its place as well, which keeps its ticket.
+        copy.put(&keys, &kv(keys.place("1-1"), "", 4, 6));
+        assert_eq!(copy.line.turn(rule, 4), Turn::Holds(0, "1-1 7".into()));
+        assert_eq!(copy.line.turn(rule, 5), Turn::Wait);
+        copy.delete(&keys, &kv(keys.place("1-1"), "", 0, 7));
+        copy.delete(&keys, &kv(keys.slot(0), "", 0, 7));
+        assert_eq!((copy.line.turn(rule, 4), copy.line.turn(rule, 5)), (Turn::Gone, Turn::Take(0)));
+        copy.put(&keys, &kv(keys.cfg(), "scribbled", 2, 8));
+        assert_eq!(copy.rule, None);
+    }
+}

@@ -36,6 +36,8 @@ impl Lock {
 
     /// The doorway: takes a place in line. A group lock has to be asked for a session, the others not.
     ///
+    /// When the future is dropped no place is left behind, whether the transaction was through or not.
+    ///
     /// # Errors
     /// When etcd does not answer, the lock has been removed, or the session does not fit.
     pub async fn enter(&self, session: Option<&str>) -> Result<Place, Error> {

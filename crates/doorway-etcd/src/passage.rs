@@ -322,7 +322,7 @@ impl Drop for Passage {
                     Ok(false) => return,
                     // With the lease it ends anyway.
                     Err(_) if leaver.hall.lease.is_lost() => return,
-                    Err(_) => sleep(PAUSE).await,
+                    Err(_) => sleep(leaver.hall.client.config().limit).await,
                 }
             }
         });
