@@ -27,11 +27,14 @@ struct Spot {
     session: Vec<u8>,
 }
 
-/// A slot that is taken, and what stands there.
+/// A slot that is taken.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Held {
+pub(crate) struct Held {
     place: String,
-    value: String,
+    /// What stands there.
+    pub(crate) value: String,
+    /// Since when.
+    pub(crate) revision: i64,
 }
 
 /// What a place has to do next.
@@ -40,8 +43,8 @@ pub(crate) enum Turn {
     Wait,
     /// Take this slot.
     Take(usize),
-    /// Nothing: it has this slot, in which this stands.
-    Holds(usize, String),
+    /// Nothing: it has this slot.
+    Holds(usize, Held),
     /// It is not in line any more.
     Gone,
 }
@@ -69,10 +72,10 @@ impl Line {
         }
     }
 
-    /// A slot has this value now: the place that holds it, and since when.
-    pub(crate) fn takes(&mut self, slot: usize, value: &str) {
+    /// A slot has this value now: the place that holds it, and the time.
+    pub(crate) fn takes(&mut self, slot: usize, value: &str, revision: i64) {
         let place = value.split(' ').next().unwrap_or_default().into();
-        self.slots.insert(slot, Held { place, value: value.into() });
+        self.slots.insert(slot, Held { place, value: value.into(), revision });
     }
 
     /// A slot is nobody's.
@@ -93,7 +96,7 @@ impl Line {
     pub(crate) fn turn(&self, rule: Rule, ticket: i64) -> Turn {
         let Some(me) = self.spots.get(&ticket) else { return Turn::Gone };
         if let Some((&slot, held)) = self.slots.iter().find(|(_, held)| held.place == me.place) {
-            return Turn::Holds(slot, held.value.clone());
+            return Turn::Holds(slot, held.clone());
         }
         match self.place_for(rule, ticket, &me.session, None) {
             Some(slot) => Turn::Take(slot),
@@ -154,7 +157,7 @@ mod tests {
         for (ticket, (place, session)) in (1..).zip(spots) {
             line.enters(place, ticket, session.as_bytes());
         }
-        held.iter().for_each(|(slot, place)| line.takes(*slot, place));
+        held.iter().for_each(|(slot, place)| line.takes(*slot, place, 9));
         line
     }
 
@@ -163,7 +166,7 @@ mod tests {
     }
 
     fn holds(slot: usize, place: &str) -> Turn {
-        Turn::Holds(slot, place.into())
+        Turn::Holds(slot, Held { place: place.into(), value: place.into(), revision: 9 })
     }
 
     const NAMES: [(&str, &str); 4] = [("a", ""), ("b", ""), ("c", ""), ("d", "")];
@@ -221,8 +224,8 @@ mod tests {
         assert_eq!(fresh.heir(K(1), "a", 0), Some(("b".into(), 2)));
         // A slot that is no more is nobody's.
         assert_eq!(line.heir(K(1), "a", 1), None);
-        line.takes(2, "c");
-        line.takes(3, "d");
+        line.takes(2, "c", 9);
+        line.takes(3, "d", 9);
         assert_eq!(line.heir(K(4), "a", 1), None);
     }
 

@@ -49,7 +49,7 @@ impl Copy {
         } else if let Some(place) = key.strip_prefix(&keys.line()) {
             self.line.enters(place, kv.create_revision, &kv.value);
         } else if let Some(slot) = key.strip_prefix(&keys.slots()).and_then(|slot| slot.parse().ok()) {
-            self.line.takes(slot, value);
+            self.line.takes(slot, value, kv.mod_revision);
         }
     }
 
@@ -261,7 +261,8 @@ mod tests {
         copy.put(&keys, &kv(keys.slot(0), "1-1 7", 6, 6));
         // That it has a slot is written at its place as well, which keeps its ticket.
         copy.put(&keys, &kv(keys.place("1-1"), "", 4, 6));
-        assert_eq!(copy.line.turn(rule, 4), Turn::Holds(0, "1-1 7".into()));
+        let Turn::Holds(0, held) = copy.line.turn(rule, 4) else { panic!("it holds slot 0") };
+        assert_eq!((&*held.value, held.revision), ("1-1 7", 6));
         assert_eq!(copy.line.turn(rule, 5), Turn::Wait);
         copy.delete(&keys, &kv(keys.place("1-1"), "", 0, 7));
         copy.delete(&keys, &kv(keys.slot(0), "", 0, 7));

@@ -56,7 +56,7 @@ impl Leaver {
                 let number = str::from_utf8(&kv.key).ok()?.strip_prefix(&keys.slots())?.parse().ok()?;
                 let value = String::from_utf8(kv.value.clone()).ok()?;
                 let is_mine = value.split(' ').next() == Some(&*seat.place);
-                is_mine.then_some(Slot { number, value, version: place_version })
+                is_mine.then_some(Slot { number, value, taken: kv.mod_revision, version: place_version })
             });
         }
     }

@@ -64,6 +64,8 @@ fn firsts<const N: usize>(answer: TxnResponse) -> [Option<KeyValue>; N] {
 pub(crate) struct Slot {
     pub(crate) number: usize,
     pub(crate) value: String,
+    /// The revision at which it was taken.
+    pub(crate) taken: i64,
     /// The version of the place: whether it was taken in the doorway, or later.
     pub(crate) version: i64,
 }
@@ -100,6 +102,10 @@ impl Passage {
 
     pub(crate) fn slot(&self) -> usize {
         self.slot.as_ref().map_or(0, |slot| slot.number)
+    }
+
+    pub(crate) fn fence(&self) -> u64 {
+        self.slot.as_ref().map_or(0, |slot| slot.taken.unsigned_abs())
     }
 
     pub(crate) fn ahead(&self) -> usize {
@@ -148,7 +154,7 @@ impl Passage {
                 .then(lease(keys.note(&place), note.clone(), id));
             let slot = hall.known(|copy| {
                 let number = copy.line.place_for_newcomer(copy.rule?, self.session.as_bytes())?;
-                Some((copy.revision, copy.rule?, Slot { number, value: held(&place), version: 1 }))
+                Some((copy.revision, copy.rule?, Slot { number, value: held(&place), taken: 0, version: 1 }))
             });
             let slot = slot.flatten();
             if let Some((known, rule, slot)) = &slot {
@@ -163,8 +169,9 @@ impl Passage {
                 txn.otherwise(get(keys.place(&place))).otherwise(get(keys.count(&place))).otherwise(get(keys.cfg()));
             let answer = hall.client.txn(txn).await.map_err(|error| self.unless_gone(error))?;
             if answer.succeeded {
-                self.ticket = Some(answer.revision());
-                self.slot = slot.map(|(_, _, slot)| slot).filter(|_| answer.nested_succeeded());
+                let taken = answer.revision();
+                self.ticket = Some(taken);
+                self.slot = slot.filter(|_| answer.nested_succeeded()).map(|(_, _, slot)| Slot { taken, ..slot });
                 return Ok(());
             }
             let [place, counter, cfg] = firsts(answer);
@@ -196,7 +203,7 @@ impl Passage {
     async fn take(&mut self, number: usize, rule: Rule) -> Result<(), Error> {
         let (hall, id) = (&self.hall, self.hall.lease.id);
         let (keys, place) = (&hall.keys, &self.place);
-        let slot = Slot { number, value: held(place), version: 2 };
+        let slot = Slot { number, value: held(place), taken: 0, version: 2 };
         let conditions = [
             created(keys.place(place), self.ticket.unwrap_or(0)),
             version(keys.place(place), 1),
@@ -207,7 +214,7 @@ impl Passage {
             .then(lease(keys.slot(number), slot.value.clone(), id))
             .then(touch(keys.place(place)));
         let answer = hall.client.txn(txn).await.map_err(|error| self.unless_gone(error))?;
-        self.slot = Some(slot).filter(|_| answer.succeeded);
+        self.slot = answer.succeeded.then(|| Slot { taken: answer.revision(), ..slot });
         Ok(())
     }
 
@@ -233,9 +240,9 @@ impl Passage {
             match hall.next(self.ticket.unwrap_or(0), self.made) {
                 Next::Removed => return Err(Error::Removed(self.name().into())),
                 Next::Turn(Turn::Gone, _) => return Err(self.lost_error()),
-                Next::Turn(Turn::Holds(number, value), _) => {
+                Next::Turn(Turn::Holds(number, held), _) => {
                     // In the doorway, if the answer was lost; else it was handed over. Who leaves finds out.
-                    self.slot = Some(Slot { number, value, version: 2 });
+                    self.slot = Some(Slot { number, value: held.value, taken: held.revision, version: 2 });
                     break;
                 }
                 Next::Turn(Turn::Wait, _) if !patient => return Ok(false),

@@ -98,12 +98,19 @@ impl Permit {
         self.0.slot()
     }
 
-    /// Its ticket, which no other place of this store ever has: for fencing.
+    /// Its ticket, which no other place of this store ever has: for fencing where there is one slot. Whoever comes later has a greater
+    /// ticket, and a resource can reject smaller ones than it has seen.
     ///
-    /// Where there is one slot, whoever comes later has a greater ticket, and a resource can reject smaller ones than it has seen. Where
-    /// there are more, that would be wrong: older co-holders are in their rights. Use [`guarded`](Self::guarded), or one such number per slot.
+    /// Where there are more slots that would be wrong: older co-holders are in their rights. See [`fence`](Self::fence).
     pub fn ticket(&self) -> u64 {
         self.0.ticket()
+    }
+
+    /// The revision at which it took its slot: for fencing where there are more slots. Whoever has the same slot later has a greater one, and a
+    /// resource can reject smaller ones than it has seen *with that slot*. (Not so tickets: who was ahead may take the slot of one who was
+    /// behind.)
+    pub fn fence(&self) -> u64 {
+        self.0.fence()
     }
 
     /// Writes to the store what takes effect only while this permit holds, in one transaction, and once.
