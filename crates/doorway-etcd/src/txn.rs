@@ -1,0 +1,177 @@
+//! Transactions in few words: what is compared, what is done.
+
+use crate::proto::etcdserverpb::{
+    Compare, DeleteRangeRequest, PutRequest, RangeRequest, RangeResponse, RequestOp, ResponseOp, TxnRequest,
+    TxnResponse,
+    compare::{CompareResult, CompareTarget, TargetUnion},
+    request_op::Request,
+    response_op::Response,
+};
+
+/// The end of the range of all keys that begin so.
+pub fn prefix_end(prefix: impl Into<Vec<u8>>) -> Vec<u8> {
+    let mut end = prefix.into();
+    while let Some(last) = end.pop() {
+        if let Some(next) = last.checked_add(1) {
+            end.push(next);
+            return end;
+        }
+    }
+    // All keys from this one on.
+    vec![0]
+}
+
+fn compare(key: impl Into<Vec<u8>>, target: CompareTarget, value: TargetUnion) -> Compare {
+    Compare {
+        result: CompareResult::Equal.into(),
+        target: target.into(),
+        key: key.into(),
+        range_end: Vec::new(),
+        target_union: Some(value),
+    }
+}
+
+/// The key was created at this revision; 0: there is no such key.
+pub fn created(key: impl Into<Vec<u8>>, revision: i64) -> Compare {
+    compare(key, CompareTarget::Create, TargetUnion::CreateRevision(revision))
+}
+
+/// The key was changed last at this revision.
+pub fn changed(key: impl Into<Vec<u8>>, revision: i64) -> Compare {
+    compare(key, CompareTarget::Mod, TargetUnion::ModRevision(revision))
+}
+
+/// The key has been written so often since it was created; 0: there is no such key.
+pub fn version(key: impl Into<Vec<u8>>, version: i64) -> Compare {
+    compare(key, CompareTarget::Version, TargetUnion::Version(version))
+}
+
+/// The key has this value.
+pub fn equal(key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) -> Compare {
+    compare(key, CompareTarget::Value, TargetUnion::Value(value.into()))
+}
+
+/// No key begins so. (Of no key at all everything holds; of one that exists not that it was created at 0.)
+pub fn none(prefix: impl Into<Vec<u8>>) -> Compare {
+    let prefix = prefix.into();
+    Compare { range_end: prefix_end(prefix.clone()), ..created(prefix, 0) }
+}
+
+/// All keys that begin so were created at this revision or before.
+pub fn all_created_by(prefix: impl Into<Vec<u8>>, revision: i64) -> Compare {
+    let prefix = prefix.into();
+    let range_end = prefix_end(prefix.clone());
+    Compare { result: CompareResult::Less.into(), range_end, ..created(prefix, revision + 1) }
+}
+
+/// Reads a key.
+pub fn get(key: impl Into<Vec<u8>>) -> RangeRequest {
+    RangeRequest { key: key.into(), ..Default::default() }
+}
+
+/// Reads all keys that begin so.
+pub fn all(prefix: impl Into<Vec<u8>>) -> RangeRequest {
+    let prefix = prefix.into();
+    RangeRequest { range_end: prefix_end(prefix.clone()), ..get(prefix) }
+}
+
+/// Writes a key that stays.
+pub fn put(key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) -> PutRequest {
+    PutRequest { key: key.into(), value: value.into(), ..Default::default() }
+}
+
+/// Writes a key that goes with a lease.
+pub fn lease(key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>, lease: i64) -> PutRequest {
+    PutRequest { lease, ..put(key, value) }
+}
+
+/// Counts the version of a key on, and leaves it as it is. It has to be there.
+pub fn touch(key: impl Into<Vec<u8>>) -> PutRequest {
+    PutRequest { ignore_value: true, ignore_lease: true, ..put(key, "") }
+}
+
+/// Deletes a key.
+pub fn delete(key: impl Into<Vec<u8>>) -> DeleteRangeRequest {
+    DeleteRangeRequest { key: key.into(), ..Default::default() }
+}
+
+macro_rules! is_an_operation {
+    ($($request:ident: $variant:ident),*) => {$(
+        impl From<$request> for RequestOp {
+            fn from(request: $request) -> Self {
+                Self { request: Some(Request::$variant(request)) }
+            }
+        }
+    )*};
+}
+
+is_an_operation!(
+    RangeRequest: RequestRange,
+    PutRequest: RequestPut,
+    DeleteRangeRequest: RequestDeleteRange,
+    TxnRequest: RequestTxn
+);
+
+impl TxnRequest {
+    /// A transaction that does something if all this holds.
+    pub fn when(compare: impl IntoIterator<Item = Compare>) -> Self {
+        Self { compare: compare.into_iter().collect(), ..Default::default() }
+    }
+
+    /// One thing more that it does then.
+    #[must_use]
+    pub fn then(mut self, operation: impl Into<RequestOp>) -> Self {
+        self.success.push(operation.into());
+        self
+    }
+
+    /// More that it does then.
+    #[must_use]
+    pub fn then_all(mut self, operations: impl IntoIterator<Item = impl Into<RequestOp>>) -> Self {
+        self.success.extend(operations.into_iter().map(Into::into));
+        self
+    }
+
+    /// One thing more that it does otherwise.
+    #[must_use]
+    pub fn otherwise(mut self, operation: impl Into<RequestOp>) -> Self {
+        self.failure.push(operation.into());
+        self
+    }
+}
+
+impl TxnResponse {
+    /// The revision at which it happened.
+    pub fn revision(&self) -> i64 {
+        self.header.as_ref().map_or(0, |header| header.revision)
+    }
+
+    /// Whether the condition held of all transactions within it, and there were any.
+    pub fn nested_succeeded(&self) -> bool {
+        let mut nested = self.responses.iter().filter_map(|response| match &response.response {
+            Some(Response::ResponseTxn(txn)) => Some(txn.succeeded),
+            _ => None,
+        });
+        nested.next().is_some_and(|first| first && nested.all(|succeeded| succeeded))
+    }
+
+    /// What was read, of all that was to be read, in order.
+    pub fn reads(self) -> impl Iterator<Item = RangeResponse> {
+        self.responses.into_iter().filter_map(|response: ResponseOp| match response.response {
+            Some(Response::ResponseRange(range)) => Some(range),
+            _ => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::prefix_end;
+
+    #[test]
+    fn a_prefix_ends_before_the_next() {
+        assert_eq!(prefix_end("a/"), b"a0");
+        assert_eq!(prefix_end(vec![1, 255, 255]), [2]);
+        assert_eq!(prefix_end(vec![255]), [0]);
+    }
+}
