@@ -171,7 +171,7 @@ mod tests {
                       print('on', flush=True)\n\
                       ctypes.CDLL(None).pthread_exit(None)";
         let child = Command::new("python3").args(["-c", script]).stdout(Stdio::piped()).spawn();
-        let Ok(mut child) = child else { return };
+        let mut child = child.expect("it starts: scripts/need python3");
         let mut line = String::new();
         std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().expect("piped")), &mut line)
             .expect("it says something");
