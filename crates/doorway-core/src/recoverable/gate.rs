@@ -118,8 +118,11 @@ impl Table {
     pub(super) fn open<M: Registers>(&self, m: &mut M) -> Result<(), M::Halt> {
         m.line(23);
         let tally = m.read(self.tally)?;
-        let quiet = tally.is_quiet() || m.mutant("opens-too-soon") && tally.waiting() == 0 && tally.has_room();
-        if !quiet {
+        if !tally.is_quiet() && m.mutant("opens-too-soon") && tally.waiting() == 0 {
+            let ticket = m.read(self.gate)?.ticket();
+            return m.write(self.gate, Gate::Open(ticket));
+        }
+        if !tally.is_quiet() {
             return Ok(());
         }
         let top = u32::from(tally.free()) - 1;

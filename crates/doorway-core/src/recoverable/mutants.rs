@@ -24,7 +24,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         TWO,
     ),
     mutant("steals-from-the-living", "who waits for the guard takes it from whoever has it", KExclusion, TWO),
-    mutant("steals-without-looking", "the guard is taken from a dead process by a write", KExclusion, ONE_OF_THREE),
+    mutant("steals-without-looking", "the guard is taken from a dead process by a write", KExclusion, TWO),
     mutant(
         "counts-nothing",
         "who takes the guard from a dead process does not count anew",
@@ -40,7 +40,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     mutant("leaves-the-guard-to-others", "who looks does not look at the guard", DeadlockFreedom, TWO),
     mutant("looks-at-nobody", "who looks does not look at the rows", DeadlockFreedom, TWO),
     mutant("takes-all-for-dead", "who looks does not ask whether the owner of a row is dead", KExclusion, TWO),
-    mutant("buries-without-guard", "a row is taken from the dead without the guard", KExclusion, ONE_OF_THREE),
+    mutant("buries-without-guard", "a row is taken from the dead without the guard", KExclusion, TWO),
     mutant("evicts-anybody", "a row is cleared, whoever has it by now", DeadlockFreedom, TWO),
     mutant("leaves-without-a-word", "who leaves grants nothing", DeadlockFreedom, TWO),
     mutant("comes-by-a-write", "who finds the gate open comes in by a write", KExclusion, TWO),
@@ -48,7 +48,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     mutant("forgets-who-came", "who shuts the gate does not write into its row who came in by it", KExclusion, TWO),
     mutant("shuts-at-once", "who shuts the gate writes into the row afterwards", KExclusion, TWO),
     mutant("leaves-the-gate-ajar", "who takes the guard from a dead process does not shut the gate", KExclusion, TWO),
-    mutant("opens-too-soon", "the gate is opened though somebody is inside", KExclusion, THREE),
+    mutant("opens-too-soon", "the gate is opened though somebody is inside", KExclusion, TWO),
 ];
 
 pub(super) const OF_GROUPS: &[Mutant] = &[mutant(
