@@ -231,9 +231,8 @@ mod tests {
         let svg = Film::of(trace).expect("it replays").svg();
         let mut rest = svg.as_str();
         for step in &trace.steps {
-            for shown in [format!(">{}</text>", step.line), step.access.clone()] {
-                let at =
-                    rest.find(&super::escaped(&shown)).unwrap_or_else(|| panic!("no {shown} after what is before"));
+            for shown in [format!(">{}</text>", step.line), super::escaped(&step.access)] {
+                let at = rest.find(&shown).unwrap_or_else(|| panic!("no {shown} after what is before"));
                 rest = &rest[at..];
             }
         }
