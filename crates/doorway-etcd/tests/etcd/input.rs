@@ -30,7 +30,7 @@ async fn nobody_is_there() {
     let error = Store::connect(config).await.expect_err("nobody listens");
     println!("after {:?}: {error}", started.elapsed());
     assert!(matches!(error, Error::Unreachable { .. }));
-    says(&error, &["127.0.0.1:1,http://127.0.0.1:2", "start it, or give the endpoints"]);
+    says(&error, &["127.0.0.1:1,http://127.0.0.1:2", "start it, or give the right endpoints"]);
     for endpoint in ["", "nonsense", "ftp://127.0.0.1:1", "127.0.0.1"] {
         let error = Store::connect(Config::new([endpoint])).await.expect_err("it is none");
         assert!(matches!(error, Error::Endpoint(_)), "{error}");

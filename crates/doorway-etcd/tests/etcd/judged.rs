@@ -58,7 +58,7 @@ impl Story {
     }
 
     fn goes_in(&mut self, ticket: i64, slot: usize) {
-        self.mark(Mark::In { ticket, slot: Some(slot) });
+        self.mark(Mark::In { ticket, slot, fence: self.revision });
     }
 
     #[track_caller]
@@ -211,6 +211,18 @@ fn a_guarded_write_without_a_place() {
 }
 
 #[test]
+fn a_fencing_number_that_does_not_grow() {
+    let mut story = Story::of("mutex", Some(1));
+    for (client, fence) in [(1, 7), (2, 7)] {
+        let ticket = story.enter(client, "");
+        story.mark(Mark::In { ticket, slot: 0, fence });
+        story.leave(client, 1);
+    }
+    let ticket = story.revision - 2;
+    story.is_bad(Fault::FenceTooLow { ticket, slot: 0 });
+}
+
+#[test]
 fn ghosts() {
     let mut story = Story::of("mutex", Some(1));
     let ticket = story.enter(1, "");
@@ -237,7 +249,7 @@ fn notes(all: &[(usize, What)]) -> Vec<Note> {
 const MUTEX: Rule = Rule { slots: Some(1), sessions: false, drained: false };
 
 fn goes_in(ticket: i64, slot: usize) -> What {
-    What::In { ticket, slot: Some(slot) }
+    What::In { ticket, slot }
 }
 
 #[track_caller]

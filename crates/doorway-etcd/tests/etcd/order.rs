@@ -23,7 +23,10 @@ async fn eight(which: Which) -> Account {
         })
     });
     for work in work.collect::<Vec<_>>() {
-        work.await.expect("nobody panics");
+        if let Err(error) = work.await {
+            let history = cluster.gateway().history("/").expect("it can be read");
+            panic!("{error}; the judge says {:?}", judge(&history, LOCK, &tickets(&history, LOCK)));
+        }
     }
     let took = started.elapsed();
     // While all clients are there: with them their places would go.

@@ -30,7 +30,7 @@ pub(crate) fn tickets(history: &[Event], lock: &str) -> Vec<i64> {
 /// The key and the value by which a holder tells the store that it is in, or out, or at work, with its ticket.
 pub(crate) fn mark(lock: &str, what: Mark) -> (String, String) {
     let value = match what {
-        Mark::In { ticket, slot } => format!("in {ticket} {}", slot.map_or("-".into(), |slot| slot.to_string())),
+        Mark::In { ticket, slot, fence } => format!("in {ticket} {slot} {fence}"),
         Mark::Work { ticket } => format!("work {ticket}"),
         Mark::Out { ticket } => format!("out {ticket}"),
     };
@@ -39,16 +39,17 @@ pub(crate) fn mark(lock: &str, what: Mark) -> (String, String) {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Mark {
-    In { ticket: i64, slot: Option<usize> },
+    In { ticket: i64, slot: usize, fence: i64 },
     Work { ticket: i64 },
     Out { ticket: i64 },
 }
 
 pub(crate) fn parse_mark(value: &str) -> Mark {
     let words: Vec<&str> = value.split(' ').collect();
-    let ticket = words[1].parse().expect("a ticket");
+    let number = |i: usize| words[i].parse().expect("a number");
+    let ticket = number(1);
     match words[0] {
-        "in" => Mark::In { ticket, slot: words[2].parse().ok() },
+        "in" => Mark::In { ticket, slot: number(2) as usize, fence: number(3) },
         "work" => Mark::Work { ticket },
         "out" => Mark::Out { ticket },
         _ => panic!("no mark: {value}"),

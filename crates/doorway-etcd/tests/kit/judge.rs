@@ -8,6 +8,7 @@
 //! - who writes that it is in (a [`Mark`], by a guarded write) must have been let in, with a slot that no other has, and
 //!   fewer than there are slots may be in already;
 //! - a slot's key names one who was let in and is still in line, is on its lease, and passes to another only when that place is gone;
+//! - the fencing numbers of those who have a slot one after the other grow;
 //! - a ticket is the revision at which its place was created;
 //! - no ghosts: a place is on the lease of its client, and so goes when the client does; it is taken once in a passage (by the client's
 //!   counter), and at the end nobody is left.
@@ -73,6 +74,11 @@ pub(crate) enum Fault {
         ticket: i64,
         slot: usize,
     },
+    /// By its fencing number a resource would reject it: somebody before it in this slot had that or more.
+    FenceTooLow {
+        ticket: i64,
+        slot: usize,
+    },
     /// A guarded write took effect though there was no such place in line.
     Unguarded {
         ticket: i64,
@@ -124,8 +130,8 @@ struct Place {
     session: String,
     /// How many slots there were, at most, from when it was let in until it said that it is in.
     admitted: Option<usize>,
-    /// It has said that it is in, and perhaps in which slot.
-    inside: Option<Option<usize>>,
+    /// It has said that it is in, and in which slot.
+    inside: Option<usize>,
 }
 
 struct Judge {
@@ -141,6 +147,8 @@ struct Judge {
     slots: BTreeMap<usize, String>,
     /// Those that were taken at this revision, and who had them.
     taken_now: Vec<(usize, Option<String>)>,
+    /// The number that the last holder of each said that it had.
+    fences: BTreeMap<usize, i64>,
     account: Account,
     complaints: Vec<Complaint>,
     now: i64,
@@ -156,6 +164,7 @@ pub(crate) fn judge(history: &[Event], lock: &str, at_the_end: &[i64]) -> Result
         taken_at: HashMap::new(),
         slots: BTreeMap::new(),
         taken_now: Vec::new(),
+        fences: BTreeMap::new(),
         account: Account::default(),
         complaints: Vec::new(),
         now: 0,
@@ -308,7 +317,7 @@ impl Judge {
             self.complain(fault);
         }
         match mark {
-            Mark::In { slot, .. } => self.goes_in(ticket, slot),
+            Mark::In { slot, fence, .. } => self.goes_in(ticket, slot, fence),
             Mark::Work { .. } => {}
             Mark::Out { .. } => self.line.get_mut(&ticket).expect("it is in line").inside = None,
         }
@@ -336,7 +345,7 @@ impl Judge {
         Some(Fault::TooMany { inside, slots: self.rule.slots.unwrap_or(usize::MAX) })
     }
 
-    fn goes_in(&mut self, ticket: i64, slot: Option<usize>) {
+    fn goes_in(&mut self, ticket: i64, slot: usize, fence: i64) {
         let inside: Vec<_> = self.line.iter().filter(|(_, place)| place.inside.is_some()).collect();
         // The largest number of slots by which one of them was let in: there may be fewer now.
         let slots = inside.iter().filter_map(|(_, place)| place.admitted).max().max(self.line[&ticket].admitted);
@@ -346,12 +355,13 @@ impl Judge {
         {
             faults.push(Fault::TooMany { inside: inside.len() + 1, slots });
         }
-        if let Some(slot) = slot {
-            let same = inside.iter().find(|(_, place)| place.inside == Some(Some(slot)));
-            faults.extend(same.map(|&(&other, _)| Fault::SlotTwice { slot, tickets: [other, ticket] }));
-            if self.line[&ticket].admitted.is_some_and(|slots| slot >= slots) {
-                faults.push(Fault::NoSuchSlot { ticket, slot });
-            }
+        let same = inside.iter().find(|(_, place)| place.inside == Some(slot));
+        faults.extend(same.map(|&(&other, _)| Fault::SlotTwice { slot, tickets: [other, ticket] }));
+        if self.line[&ticket].admitted.is_some_and(|slots| slot >= slots) {
+            faults.push(Fault::NoSuchSlot { ticket, slot });
+        }
+        if self.fences.insert(slot, fence).is_some_and(|before| before >= fence) {
+            faults.push(Fault::FenceTooLow { ticket, slot });
         }
         self.account.most_inside = self.account.most_inside.max(inside.len() + 1);
         self.account.passages += 1;

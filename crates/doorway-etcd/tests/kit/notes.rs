@@ -24,7 +24,7 @@ pub(crate) enum What {
     Entered(i64),
     In {
         ticket: i64,
-        slot: Option<usize>,
+        slot: usize,
     },
     /// Is about to leave, or to give up its place, or was told that it has lost it.
     Out(i64),
@@ -51,8 +51,7 @@ impl fmt::Display for Note {
         match &self.what {
             What::Asks(session) => write!(f, "asks {session}"),
             What::Entered(ticket) => write!(f, "entered {ticket}"),
-            What::In { ticket, slot: Some(slot) } => write!(f, "in {ticket} {slot}"),
-            What::In { ticket, slot: None } => write!(f, "in {ticket}"),
+            What::In { ticket, slot } => write!(f, "in {ticket} {slot}"),
             What::Out(ticket) => write!(f, "out {ticket}"),
             What::Gone => write!(f, "gone"),
         }
@@ -72,7 +71,7 @@ impl FromStr for Note {
         let what = match what {
             "asks" => What::Asks(word().unwrap_or_default().to_owned()),
             "entered" => What::Entered(number(word()?)?),
-            "in" => What::In { ticket: number(word()?)?, slot: word().ok().and_then(|slot| slot.parse().ok()) },
+            "in" => What::In { ticket: number(word()?)?, slot: number(word()?)? as usize },
             "out" => What::Out(number(word()?)?),
             "gone" => What::Gone,
             _ => return Err(format!("no note: {line}")),
@@ -88,7 +87,7 @@ struct Passage {
     /// When it was through the doorway, by what it noted.
     entered: i64,
     ticket: i64,
-    inside: Option<(i64, Option<usize>)>,
+    inside: Option<(i64, usize)>,
     out: i64,
 }
 
@@ -163,10 +162,9 @@ pub(crate) fn judge_notes(notes: &[Note], rule: Rule, tickets: &[i64]) -> Result
                 },
             );
         }
-        let shares =
-            |other: &&Passage| slot.is_some() && other.inside.is_some_and(|(since, its)| since <= at && its == slot);
+        let shares = |other: &&Passage| other.inside.is_some_and(|(since, its)| since <= at && its == slot);
         if let Some(other) = all.iter().filter(|other| other.ticket != ticket && at < other.out).find(shares) {
-            complain(at, Fault::SlotTwice { slot: slot.expect("both have it"), tickets: [other.ticket, ticket] });
+            complain(at, Fault::SlotTwice { slot, tickets: [other.ticket, ticket] });
         }
     }
     let nobodys: Vec<_> = tickets

@@ -138,16 +138,17 @@ impl Worker {
     /// Waits, and says that it is in.
     pub(crate) async fn go_in(&self, place: Place) -> Result<Permit, Error> {
         let ticket = place.ticket() as i64;
-        let permit = match place.wait().await {
+        let waits = tokio::time::timeout(Duration::from_secs(60), place.wait());
+        let permit = match waits.await.expect("it is let in within a minute") {
             Ok(permit) => permit,
             Err(error) => {
                 self.note(What::Out(ticket));
                 return Err(error);
             }
         };
-        let slot = Some(permit.slot());
+        let (slot, fence) = (permit.slot(), permit.fence() as i64);
         self.note(What::In { ticket, slot });
-        self.write(&permit, Mark::In { ticket, slot }).await.inspect_err(|_| self.note(What::Out(ticket)))?;
+        self.write(&permit, Mark::In { ticket, slot, fence }).await.inspect_err(|_| self.note(What::Out(ticket)))?;
         Ok(permit)
     }
 
