@@ -68,6 +68,11 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// Whether there is no such lock.
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self, Self::Named(shared::Error::Missing(_)))
+    }
+
     /// What the command ends with; see `doorway run --help`.
     pub(crate) fn exit_code(&self) -> ExitCode {
         use shared::Error::{Busy, Damaged, Foreign, Full, Kind, Lost, Namespace, Slots, Truncated, Version};
