@@ -1,4 +1,4 @@
-//! Who may go in: pure, from what is known of the line.
+//! Who may go in: pure, from the line and the slots as they stood in the store at one revision.
 //!
 //! One rule for all three locks. A place may take a slot if all places ahead of it, those with smaller tickets, ask for its own
 //! session (where there are no sessions all ask for the same), and if fewer than k others are ahead of it or hold a slot. The places
@@ -7,7 +7,7 @@
 //! Without changes to k those ahead would be enough, for whoever is behind and holds has counted this place itself. But it may have
 //! gone in when there were more slots.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// How many may be inside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,102 +20,123 @@ pub(crate) struct Rule {
     pub(crate) revision: i64,
 }
 
-/// A place in line, as the store has it.
+/// A place in line.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Spot {
-    pub(crate) place: String,
-    pub(crate) ticket: i64,
-    pub(crate) session: Vec<u8>,
+struct Spot {
+    place: String,
+    session: Vec<u8>,
+}
+
+/// A slot that is taken, and what stands there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Held {
+    place: String,
+    value: String,
 }
 
 /// What a place has to do next.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Turn {
     Wait,
     /// Take this slot.
     Take(usize),
-    /// Nothing: it has this slot.
-    Holds(usize),
+    /// Nothing: it has this slot, in which this stands.
+    Holds(usize, String),
+    /// It is not in line any more.
+    Gone,
 }
 
-/// What a place knows of the line ahead of it, and of the slots.
-#[derive(Clone, Debug)]
-pub(crate) struct Admission {
-    me: Spot,
-    rule: Rule,
-    /// What happened up to this revision is known.
-    known: i64,
-    ahead: Vec<Spot>,
-    slots: BTreeMap<usize, String>,
+/// The line and the slots.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Line {
+    /// By ticket.
+    spots: BTreeMap<i64, Spot>,
+    tickets: HashMap<String, i64>,
+    slots: BTreeMap<usize, Held>,
 }
 
-impl Admission {
-    /// From what stood in the store at one revision. `None` if this place is not in line.
-    pub(crate) fn new(
-        place: &str,
-        rule: Rule,
-        known: i64,
-        mut line: Vec<Spot>,
-        slots: BTreeMap<usize, String>,
-    ) -> Option<Self> {
-        let me = line.iter().find(|spot| spot.place == place)?.clone();
-        line.retain(|spot| spot.ticket < me.ticket);
-        Some(Self { me, rule, known, ahead: line, slots })
+impl Line {
+    /// A place is there.
+    pub(crate) fn enters(&mut self, place: &str, ticket: i64, session: &[u8]) {
+        self.tickets.insert(place.into(), ticket);
+        self.spots.insert(ticket, Spot { place: place.into(), session: session.into() });
     }
 
-    pub(crate) fn ticket(&self) -> i64 {
-        self.me.ticket
-    }
-
-    pub(crate) fn rule(&self) -> Rule {
-        self.rule
-    }
-
-    /// A place has left the line. Returns whether it is this one.
-    pub(crate) fn left(&mut self, place: &str, revision: i64) -> bool {
-        if revision <= self.known {
-            return false;
+    /// A place is not there any more.
+    pub(crate) fn leaves(&mut self, place: &str) {
+        if let Some(ticket) = self.tickets.remove(place) {
+            self.spots.remove(&ticket);
         }
-        self.ahead.retain(|spot| spot.place != place);
-        self.me.place == place
     }
 
-    /// A slot has passed to somebody, or to nobody.
-    pub(crate) fn passed(&mut self, slot: usize, holder: Option<&str>, revision: i64) {
-        if revision <= self.known {
-            return;
-        }
-        match holder {
-            Some(place) => self.slots.insert(slot, place.into()),
-            None => self.slots.remove(&slot),
-        };
+    /// A slot has this value now: the place that holds it, and since when.
+    pub(crate) fn takes(&mut self, slot: usize, value: &str) {
+        let place = value.split(' ').next().unwrap_or_default().into();
+        self.slots.insert(slot, Held { place, value: value.into() });
     }
 
-    /// How many wait before it.
-    pub(crate) fn waiting_ahead(&self) -> usize {
-        self.ahead.iter().filter(|spot| !self.holds(&spot.place)).count()
+    /// A slot is nobody's.
+    pub(crate) fn frees(&mut self, slot: usize) {
+        self.slots.remove(&slot);
     }
 
     fn holds(&self, place: &str) -> bool {
-        self.slots.values().any(|holder| holder == place)
+        self.slots.values().any(|held| held.place == place)
     }
 
-    pub(crate) fn turn(&self) -> Turn {
-        if let Some((&slot, _)) = self.slots.iter().find(|(_, holder)| **holder == self.me.place) {
-            return Turn::Holds(slot);
+    /// How many wait before the one with this ticket.
+    pub(crate) fn waiting_ahead(&self, ticket: i64) -> usize {
+        self.spots.range(..ticket).filter(|(_, spot)| !self.holds(&spot.place)).count()
+    }
+
+    /// What the place with this ticket has to do.
+    pub(crate) fn turn(&self, rule: Rule, ticket: i64) -> Turn {
+        let Some(me) = self.spots.get(&ticket) else { return Turn::Gone };
+        if let Some((&slot, held)) = self.slots.iter().find(|(_, held)| held.place == me.place) {
+            return Turn::Holds(slot, held.value.clone());
         }
-        if self.rule.drained || self.ahead.iter().any(|spot| spot.session != self.me.session) {
-            return Turn::Wait;
+        match self.place_for(rule, ticket, &me.session, None) {
+            Some(slot) => Turn::Take(slot),
+            None => Turn::Wait,
         }
-        let is_ahead = |place: &String| self.ahead.iter().any(|spot| spot.place == *place);
-        let behind = self.slots.values().filter(|holder| !is_ahead(holder)).count();
-        if self.rule.slots.is_some_and(|slots| self.ahead.len() + behind >= slots) {
-            return Turn::Wait;
+    }
+
+    /// The slot for one who would enter now.
+    pub(crate) fn place_for_newcomer(&self, rule: Rule, session: &[u8]) -> Option<usize> {
+        self.place_for(rule, i64::MAX, session, None)
+    }
+
+    /// Who may have the slot of one who leaves: a place and its ticket.
+    pub(crate) fn heir(&self, rule: Rule, leaver: &str, slot: usize) -> Option<(String, i64)> {
+        // The leaver itself may be known to have no slot yet.
+        let waits = |spot: &Spot| spot.place != leaver && !self.holds(&spot.place);
+        let (&ticket, heir) = self.spots.iter().find(|(_, spot)| waits(spot))?;
+        let exists = rule.slots.is_none_or(|slots| slot < slots);
+        self.place_for(rule, ticket, &heir.session, Some(leaver)).filter(|_| exists)?;
+        Some((heir.place.clone(), ticket))
+    }
+
+    /// A slot for the one with this ticket, which has none, as if `leaver` were not there.
+    fn place_for(&self, rule: Rule, ticket: i64, session: &[u8], leaver: Option<&str>) -> Option<usize> {
+        if rule.drained {
+            return None;
+        }
+        let (mut ahead, mut without) = (0, 0);
+        for spot in self.spots.range(..ticket).map(|(_, spot)| spot).filter(|spot| Some(&*spot.place) != leaver) {
+            ahead += 1;
+            without += usize::from(!self.holds(&spot.place));
+            if spot.session != session || rule.slots.is_some_and(|slots| ahead >= slots) {
+                return None;
+            }
+        }
+        let is_behind = |held: &&Held| self.tickets.get(&held.place).is_some_and(|&other| other > ticket);
+        let behind = self.slots.values().filter(is_behind).count();
+        if rule.slots.is_some_and(|slots| ahead + behind >= slots) {
+            return None;
         }
         // Those ahead that have none yet will take one as well: leave each of them one, so that few want the same. As fewer than k
         // others have one or want one, the one that is left is among the first k.
-        let free = (0..).filter(|slot| !self.slots.contains_key(slot)).nth(self.waiting_ahead());
-        free.map_or(Turn::Wait, Turn::Take)
+        (0..).filter(|slot| !self.slots.contains_key(slot)).nth(without)
     }
 }
 
@@ -123,80 +144,101 @@ impl Admission {
 mod tests {
     use super::*;
 
-    fn spots(line: &[(&str, &str)]) -> Vec<Spot> {
-        let spot = |(ticket, (place, session)): (i64, &(&str, &str))| Spot {
-            place: (*place).into(),
-            ticket,
-            session: session.as_bytes().into(),
-        };
-        (1..).zip(line).map(spot).collect()
+    const K: fn(usize) -> Rule = |slots| Rule { slots: Some(slots), drained: false, revision: 1 };
+    const ANY: Rule = Rule { slots: None, drained: false, revision: 1 };
+
+    /// A line in order, with the tickets from 1 on, and who has which slot.
+    fn line(spots: &[(&str, &str)], held: &[(usize, &str)]) -> Line {
+        let mut line = Line::default();
+        for (ticket, (place, session)) in (1..).zip(spots) {
+            line.enters(place, ticket, session.as_bytes());
+        }
+        held.iter().for_each(|(slot, place)| line.takes(*slot, place));
+        line
     }
 
-    /// A line in order, who has which slot, who asks.
-    fn turn(slots: Option<usize>, line: &[(&str, &str)], held: &[(usize, &str)], me: &str) -> Turn {
-        let held = held.iter().map(|&(slot, place)| (slot, place.to_string())).collect();
-        let rule = Rule { slots, drained: false, revision: 1 };
-        Admission::new(me, rule, 100, spots(line), held).expect("it is in line").turn()
+    fn turns(rule: Rule, line: &Line) -> Vec<Turn> {
+        line.spots.keys().map(|&ticket| line.turn(rule, ticket)).collect()
+    }
+
+    fn holds(slot: usize, place: &str) -> Turn {
+        Turn::Holds(slot, place.into())
     }
 
     const NAMES: [(&str, &str); 4] = [("a", ""), ("b", ""), ("c", ""), ("d", "")];
 
     #[test]
     fn as_many_go_in_as_there_are_slots_and_each_wants_another() {
-        let turns = |slots| ["a", "b", "c", "d"].map(|me| turn(Some(slots), &NAMES, &[], me));
-        assert_eq!(turns(1), [Turn::Take(0), Turn::Wait, Turn::Wait, Turn::Wait]);
-        assert_eq!(turns(3), [Turn::Take(0), Turn::Take(1), Turn::Take(2), Turn::Wait]);
+        use Turn::{Take, Wait};
+        assert_eq!(turns(K(1), &line(&NAMES, &[])), [Take(0), Wait, Wait, Wait]);
+        assert_eq!(turns(K(3), &line(&NAMES, &[])), [Take(0), Take(1), Take(2), Wait]);
     }
 
     #[test]
     fn a_slot_that_is_taken_is_nobody_elses() {
-        assert_eq!(turn(Some(3), &NAMES, &[(1, "a"), (0, "c")], "a"), Turn::Holds(1));
-        assert_eq!(turn(Some(3), &NAMES, &[(1, "a"), (0, "c")], "b"), Turn::Take(2));
-        assert_eq!(turn(Some(4), &NAMES, &[(1, "a"), (0, "c")], "d"), Turn::Take(3));
+        let held = line(&NAMES, &[(1, "a"), (0, "c")]);
+        assert_eq!(turns(K(3), &held), [holds(1, "a"), Turn::Take(2), holds(0, "c"), Turn::Wait]);
+        assert_eq!(held.turn(K(4), 4), Turn::Take(3));
     }
 
     #[test]
     fn sessions_exclude_each_other_and_nobody_overtakes() {
-        let line = [("a", "x"), ("b", "x"), ("c", "y"), ("d", "x")];
-        let turns = |slots| ["a", "b", "c", "d"].map(|me| turn(slots, &line, &[], me));
-        assert_eq!(turns(None), [Turn::Take(0), Turn::Take(1), Turn::Wait, Turn::Wait]);
-        assert_eq!(turns(Some(1)), [Turn::Take(0), Turn::Wait, Turn::Wait, Turn::Wait]);
+        use Turn::{Take, Wait};
+        let line = line(&[("a", "x"), ("b", "x"), ("c", "y"), ("d", "x")], &[]);
+        assert_eq!(turns(ANY, &line), [Take(0), Take(1), Wait, Wait]);
+        assert_eq!(turns(K(1), &line), [Take(0), Wait, Wait, Wait]);
     }
 
     #[test]
     fn who_went_in_from_behind_when_there_were_more_slots_counts() {
         // There were three slots: a and c went in while b was slow. Now there are two.
-        assert_eq!(turn(Some(2), &NAMES, &[(0, "a"), (2, "c")], "b"), Turn::Wait);
-        assert_eq!(turn(Some(2), &NAMES[1..], &[(2, "c")], "b"), Turn::Take(0));
+        let mut line = line(&NAMES, &[(0, "a"), (2, "c")]);
+        assert_eq!(line.turn(K(2), 2), Turn::Wait);
+        assert_eq!(line.heir(K(1), "a", 0), None);
+        assert_eq!(line.heir(K(2), "a", 0), Some(("b".into(), 2)));
+        line.leaves("a");
+        line.frees(0);
+        assert_eq!(line.turn(K(1), 2), Turn::Wait);
+        assert_eq!(line.turn(K(2), 2), Turn::Take(0));
+        assert_eq!(line.turn(K(2), 1), Turn::Gone);
     }
 
     #[test]
     fn nobody_goes_in_where_it_is_drained_but_who_is_in_stays() {
-        let rule = Rule { slots: Some(2), drained: true, revision: 1 };
-        let ask = |me, held: &[(usize, &str)]| {
-            let held = held.iter().map(|&(slot, place)| (slot, place.to_string())).collect();
-            Admission::new(me, rule, 100, spots(&NAMES), held).expect("it is in line").turn()
-        };
-        assert_eq!(ask("a", &[]), Turn::Wait);
-        assert_eq!(ask("b", &[(1, "b")]), Turn::Holds(1));
+        let (rule, held) = (Rule { drained: true, ..K(2) }, line(&NAMES, &[(1, "b")]));
+        assert_eq!(turns(rule, &held), [Turn::Wait, holds(1, "b"), Turn::Wait, Turn::Wait]);
+        assert_eq!((held.heir(rule, "b", 1), Line::default().place_for_newcomer(rule, b"")), (None, None));
     }
 
     #[test]
-    fn what_was_known_already_changes_nothing() {
-        let rule = Rule { slots: Some(1), drained: false, revision: 1 };
-        let mut admission =
-            Admission::new("b", rule, 100, spots(&NAMES), [(0, "a".into())].into()).expect("it is in line");
-        // An earlier passage of the same seat has ended.
-        assert!(!admission.left("a", 100) && !admission.left("b", 99));
-        admission.passed(0, None, 100);
-        assert_eq!(admission.turn(), Turn::Wait);
-        assert!(!admission.left("a", 101));
-        // Both left at the same revision, but it is said by two watches.
-        assert_eq!(admission.turn(), Turn::Wait);
-        admission.passed(0, None, 101);
-        assert_eq!(admission.turn(), Turn::Take(0));
-        admission.passed(0, Some("b"), 102);
-        assert_eq!(admission.turn(), Turn::Holds(0));
-        assert!(admission.left("b", 103));
+    fn a_slot_is_inherited_by_the_first_who_may_go_in() {
+        let (mut line, fresh) = (line(&NAMES, &[(0, "b"), (1, "a")]), line(&NAMES, &[]));
+        assert_eq!(line.heir(K(2), "b", 0), Some(("c".into(), 3)));
+        assert_eq!(line.heir(K(2), "a", 1), Some(("c".into(), 3)));
+        // Here it is not known yet that a has it.
+        assert_eq!(fresh.heir(K(1), "a", 0), Some(("b".into(), 2)));
+        // A slot that is no more is nobody's.
+        assert_eq!(line.heir(K(1), "a", 1), None);
+        line.takes(2, "c");
+        line.takes(3, "d");
+        assert_eq!(line.heir(K(4), "a", 1), None);
+    }
+
+    #[test]
+    fn a_slot_is_inherited_within_a_session_or_by_the_next_when_the_last_has_left() {
+        let mut line = line(&[("a", "x"), ("b", "x"), ("c", "y"), ("d", "y")], &[(0, "a"), (1, "b")]);
+        assert_eq!(line.heir(ANY, "a", 0), None);
+        line.leaves("a");
+        line.frees(0);
+        assert_eq!(line.heir(ANY, "b", 1), Some(("c".into(), 3)));
+    }
+
+    #[test]
+    fn a_newcomer_gets_a_slot_only_where_it_would_not_overtake() {
+        let held = line(&[("a", "x"), ("b", "x")], &[(0, "a"), (1, "b")]);
+        assert_eq!(held.place_for_newcomer(K(3), b"x"), Some(2));
+        assert_eq!(held.place_for_newcomer(K(2), b"x"), None);
+        assert_eq!(held.place_for_newcomer(ANY, b"y"), None);
+        assert_eq!(Line::default().place_for_newcomer(K(1), b""), Some(0));
     }
 }

@@ -4,7 +4,7 @@ use std::{env, fmt, fs, path::PathBuf, time::Duration};
 
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
-use crate::Error;
+use crate::{Error, client::why};
 
 /// The variable with the password, where there is no file with it.
 const PASSWORD: &str = "DOORWAY_ETCD_PASSWORD";
@@ -126,7 +126,10 @@ impl Config {
         let has_port = endpoint.uri().port_u16().is_some();
         let endpoint = match endpoint.uri().scheme_str() {
             Some("http") if default == "http" && has_port => endpoint,
-            Some("https") if has_port => endpoint.tls_config(tls.clone()).map_err(|error| Error::Tls(chain(&error)))?,
+            Some("https") if has_port => {
+                endpoint.tls_config(tls.clone()).map_err(|error| Error::Tls(why("it is refused", &error)))?
+            }
+            Some("http") if has_port => return Err(Error::Tls(format!("{text} is without it"))),
             _ => return Err(wrong()),
         };
         Ok(endpoint.connect_timeout(self.limit).tcp_nodelay(true))
@@ -161,17 +164,6 @@ impl Config {
 
 fn read(file: &PathBuf) -> Result<String, Error> {
     fs::read_to_string(file).map_err(|source| Error::File { path: file.clone(), source })
-}
-
-/// An error with what caused it, which is where it says what is wrong.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 impl fmt::Debug for Config {

@@ -28,7 +28,7 @@ pub enum Error {
         asked: Kind,
     },
     /// The lock has another number of slots.
-    #[error("{name} has {} and not {}: ask for that, or `doorway set` it first", count(.found), count(.asked))]
+    #[error("{name} has {} and not {}: ask for {0}, or `doorway set --slots` it first", count(.found), count(.asked))]
     Slots {
         /// The lock.
         name: String,
@@ -79,7 +79,9 @@ pub enum Error {
         ticket: u64,
     },
     /// Nobody answers.
-    #[error("no etcd answers at {endpoints} ({why}): start it, or give the endpoints where it is")]
+    #[error(
+        "no etcd answers at {endpoints} ({why}): start it, or give the right endpoints, and the right CA, certificate and key"
+    )]
     Unreachable {
         /// Where it was looked for.
         endpoints: String,
@@ -110,7 +112,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A certificate or a key is not usable.
-    #[error("TLS cannot be set up ({0}): give the CA, the certificate and the key as PEM files")]
+    #[error("TLS cannot be set up ({0}): give https endpoints, and the CA, the certificate and the key as PEM files")]
     Tls(String),
     /// etcd says no.
     #[error("etcd says {0:?}")]

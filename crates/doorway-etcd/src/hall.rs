@@ -1,159 +1,67 @@
-//! The watch on a lock, one for all places of this client.
+//! A copy of the line, kept by a watch: one for all places of this client.
 //!
-//! It watches without a start revision: etcd serves a watch that begins in the past every 100 ms only. So first the watch stands, then a
-//! place reads the line, and what the watch says of earlier revisions is known already. When the watch has been broken, each place
-//! reads the line again.
+//! First the watch stands, then the line is read once, and from then on every change is applied in the order in which it happened. So the copy is
+//! the store at some revision, a little late. The watch has no start revision: etcd serves a watch that begins in the past every 100 ms
+//! only. When the watch is broken there is no copy until it stands again and the line has been read.
 
 use std::{
-    collections::HashMap,
+    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
 };
 
 use tokio::{
-    sync::Notify,
+    sync::{Notify, futures::Notified},
     task::AbortHandle,
     time::{Instant, sleep, timeout},
 };
 
 use crate::{
     Client, Error, Watch,
-    admission::{Admission, Turn},
+    admission::{Line, Rule, Turn},
+    cfg::Cfg,
+    client::PAUSE,
     keys::Keys,
-    lease::{Lease, PAUSE},
+    lease::Lease,
     proto::{
-        etcdserverpb::{WatchCreateRequest, WatchResponse, watch_create_request::FilterType},
-        mvccpb::event::EventType,
+        etcdserverpb::{RangeRequest, WatchCreateRequest, WatchResponse},
+        mvccpb::{KeyValue, event::EventType},
     },
-    reading::{slot, spot},
-    txn::{all, prefix_end},
+    txn::get,
 };
 
-/// What the watch says.
-#[derive(Clone, Debug)]
-enum Event {
-    /// A place has left the line.
-    Left(String),
-    /// A slot has passed to somebody, or to nobody.
-    Passed(usize, Option<String>),
-    /// The lock has changed.
-    Changed,
+/// `cfg`, the line and the slots, as they were in the store at one revision.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Copy {
+    pub(crate) revision: i64,
+    /// When the lock was made.
+    made: i64,
+    /// None if there is no such lock, or it is damaged.
+    pub(crate) rule: Option<Rule>,
+    pub(crate) line: Line,
 }
 
-/// What a place knows.
-#[derive(Debug, Default)]
-struct View {
-    /// `None` until it has read the line.
-    admission: Option<Admission>,
-    /// What the watch says while it reads the line: some of it may be later than what it reads.
-    backlog: Option<Vec<(i64, Event)>>,
-    /// How often the watch was broken, and how often it had been when the line was read last.
-    breaks: u64,
-    breaks_read: u64,
-    /// When the lock has changed last.
-    changed: i64,
-    /// It is not in line any more.
-    gone: bool,
-}
-
-impl View {
-    fn hear(&mut self, revision: i64, event: &Event) {
-        if let Some(backlog) = &mut self.backlog {
-            backlog.push((revision, event.clone()));
-        }
-        self.apply(revision, event);
-    }
-
-    fn apply(&mut self, revision: i64, event: &Event) {
-        match (event, &mut self.admission) {
-            (Event::Changed, _) => self.changed = self.changed.max(revision),
-            (Event::Left(place), Some(admission)) => self.gone |= admission.left(place, revision),
-            (Event::Passed(slot, holder), Some(admission)) => admission.passed(*slot, holder.as_deref(), revision),
-            (_, None) => {}
-        }
-    }
-}
-
-/// What a place is told by the watch.
-#[derive(Debug, Default)]
-pub(crate) struct Standing {
-    view: Mutex<View>,
-    changed: Notify,
-}
-
-/// What there is to do for a place.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Next {
-    Turn(Turn),
-    /// Read the line again.
-    Read,
-    /// It is not in line any more.
-    Gone,
-}
-
-impl Standing {
-    fn view(&self) -> MutexGuard<'_, View> {
-        self.view.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// It is about to read the line. Returns what [`knows`](Self::knows) wants back.
-    pub(crate) fn asks(&self) -> u64 {
-        let mut view = self.view();
-        view.backlog = Some(Vec::new());
-        view.breaks
-    }
-
-    /// It has read the line.
-    pub(crate) fn knows(&self, admission: Admission, breaks: u64) {
-        let mut view = self.view();
-        view.admission = Some(admission);
-        view.breaks_read = breaks;
-        for (revision, event) in view.backlog.take().unwrap_or_default() {
-            view.apply(revision, &event);
+impl Copy {
+    fn put(&mut self, keys: &Keys, kv: &KeyValue) {
+        let (Ok(key), Ok(value)) = (str::from_utf8(&kv.key), str::from_utf8(&kv.value)) else { return };
+        if key == keys.cfg() {
+            self.made = kv.create_revision;
+            self.rule = Cfg::parse(keys, &kv.value).ok().map(|cfg| cfg.rule(kv.mod_revision));
+        } else if let Some(place) = key.strip_prefix(&keys.line()) {
+            self.line.enters(place, kv.create_revision, &kv.value);
+        } else if let Some(slot) = key.strip_prefix(&keys.slots()).and_then(|slot| slot.parse().ok()) {
+            self.line.takes(slot, value);
         }
     }
 
-    /// It has not read the line after all.
-    pub(crate) fn knows_enough(&self) {
-        self.view().backlog = None;
-    }
-
-    pub(crate) fn next(&self) -> Next {
-        let view = self.view();
-        match &view.admission {
-            _ if view.gone => Next::Gone,
-            Some(admission) if view.breaks == view.breaks_read && view.changed <= admission.rule().revision => {
-                Next::Turn(admission.turn())
-            }
-            _ => Next::Read,
+    fn delete(&mut self, keys: &Keys, kv: &KeyValue) {
+        let Ok(key) = str::from_utf8(&kv.key) else { return };
+        if key == keys.cfg() {
+            self.rule = None;
+        } else if let Some(place) = key.strip_prefix(&keys.line()) {
+            self.line.leaves(place);
+        } else if let Some(slot) = key.strip_prefix(&keys.slots()).and_then(|slot| slot.parse().ok()) {
+            self.line.frees(slot);
         }
-    }
-
-    /// What it goes by, if it knows the line.
-    pub(crate) fn admission<T>(&self, ask: impl FnOnce(&Admission) -> T) -> Option<T> {
-        self.view().admission.as_ref().map(ask)
-    }
-
-    /// Completes when there may be something else to do. Nothing is missed from when this is called.
-    pub(crate) fn changed(&self) -> impl Future<Output = ()> + '_ {
-        let mut changed = Box::pin(self.changed.notified());
-        changed.as_mut().enable();
-        changed
-    }
-
-    /// Completes when it is not in line any more.
-    pub(crate) async fn gone(&self) {
-        loop {
-            let changed = self.changed();
-            if self.view().gone {
-                return;
-            }
-            changed.await;
-        }
-    }
-
-    fn tell(&self, change: impl FnOnce(&mut View)) {
-        change(&mut self.view());
-        self.changed.notify_waiters();
     }
 }
 
@@ -161,7 +69,7 @@ impl Standing {
 #[derive(Clone, Debug)]
 pub(crate) struct Seat {
     pub(crate) place: String,
-    /// What it has done, as the version of its counter in the store has it.
+    /// The version of its counter in the store.
     pub(crate) count: i64,
 }
 
@@ -171,107 +79,120 @@ struct Seats {
     made: usize,
 }
 
-/// The watch on a lock, and whom it tells.
+/// What there is to do for a place.
+#[derive(Debug)]
+pub(crate) enum Next {
+    Turn(Turn, Rule),
+    /// Wait: the copy is missing or too old.
+    Unknown,
+    /// The lock has been removed.
+    Removed,
+}
+
+/// A copy of the line, and the seats of this client.
 #[derive(Debug)]
 pub(crate) struct Hall {
     pub(crate) client: Client,
     pub(crate) lease: Arc<Lease>,
     pub(crate) keys: Keys,
-    standings: Mutex<HashMap<String, Arc<Standing>>>,
+    copy: Mutex<Option<Copy>>,
+    changed: Notify,
     seats: Mutex<Seats>,
     watcher: OnceLock<AbortHandle>,
 }
 
 impl Hall {
-    /// Opens the watch.
+    /// Opens the watch, and reads the line.
     pub(crate) async fn open(client: &Client, lease: &Arc<Lease>, keys: &Keys) -> Result<Arc<Self>, Error> {
-        let end = Instant::now() + client.config().patience;
-        let watch = loop {
-            match client.watch(watches(keys)).await {
-                Ok(watch) => break watch,
-                Err(error @ (Error::Unreachable { .. } | Error::Login(_))) if Instant::now() >= end => {
-                    return Err(error);
-                }
-                Err(Error::Unreachable { .. } | Error::Login(_)) => sleep(PAUSE).await,
-                Err(error) => return Err(error),
-            }
-        };
         let hall = Arc::new(Self {
             client: client.clone(),
             lease: lease.clone(),
             keys: keys.clone(),
-            standings: Mutex::default(),
+            copy: Mutex::default(),
+            changed: Notify::new(),
             seats: Mutex::default(),
             watcher: OnceLock::new(),
         });
-        let watcher = tokio::spawn(attend(Arc::downgrade(&hall), client.clone(), keys.clone(), watch));
+        let end = Instant::now() + client.config().patience;
+        let watch = loop {
+            match hall.stand().await {
+                Ok(watch) => break watch,
+                Err(Error::Unreachable { .. } | Error::Login(_)) if Instant::now() < end => sleep(PAUSE).await,
+                Err(error) => return Err(error),
+            }
+        };
+        let watcher = tokio::spawn(attend(Arc::downgrade(&hall), client.clone(), watch));
         let _ = hall.watcher.set(watcher.abort_handle());
         Ok(hall)
     }
 
-    /// A seat that nobody sits in, and what the watch tells it.
-    pub(crate) fn sit(&self) -> (Seat, Arc<Standing>) {
+    /// The watch stands, then the line is read.
+    async fn stand(&self) -> Result<Watch, Error> {
+        let (key, range_end) = (self.keys.cfg().into_bytes(), self.keys.end().into_bytes());
+        let watch = WatchCreateRequest { key, range_end: range_end.clone(), ..Default::default() };
+        let watch = self.client.watch([watch]).await?;
+        let range = self.client.range(RangeRequest { range_end, ..get(self.keys.cfg()) }).await?;
+        let mut copy = Copy { revision: range.header.map_or(0, |header| header.revision), ..Copy::default() };
+        range.kvs.iter().for_each(|kv| copy.put(&self.keys, kv));
+        *self.copy() = Some(copy);
+        self.changed.notify_waiters();
+        Ok(watch)
+    }
+
+    /// Applies what the watch says. What had happened when the line was read is known already.
+    fn deliver(&self, answer: &WatchResponse) {
+        if let Some(copy) = &mut *self.copy() {
+            for event in &answer.events {
+                let Some(kv) = event.kv.as_ref().filter(|kv| kv.mod_revision >= copy.revision) else { continue };
+                match event.r#type() {
+                    EventType::Put => copy.put(&self.keys, kv),
+                    EventType::Delete => copy.delete(&self.keys, kv),
+                }
+                copy.revision = kv.mod_revision;
+            }
+        }
+        self.changed.notify_waiters();
+    }
+
+    fn copy(&self) -> MutexGuard<'_, Option<Copy>> {
+        self.copy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something about the line, as far as it is known.
+    pub(crate) fn known<T>(&self, ask: impl FnOnce(&Copy) -> T) -> Option<T> {
+        self.copy().as_ref().map(ask)
+    }
+
+    /// What there is to do for the place with this ticket of a lock that was made then.
+    pub(crate) fn next(&self, ticket: i64, made: i64) -> Next {
+        match &*self.copy() {
+            Some(copy) if copy.revision >= ticket => match copy.rule {
+                Some(rule) if copy.made == made => Next::Turn(copy.line.turn(rule, ticket), rule),
+                _ => Next::Removed,
+            },
+            _ => Next::Unknown,
+        }
+    }
+
+    /// Completes when there may be something else to do. Nothing is missed from when this is called.
+    pub(crate) fn changed(&self) -> Pin<Box<Notified<'_>>> {
+        let mut changed = Box::pin(self.changed.notified());
+        changed.as_mut().enable();
+        changed
+    }
+
+    /// A seat that nobody sits in.
+    pub(crate) fn sit(&self) -> Seat {
         let mut seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
-        let seat = seats.free.pop().unwrap_or_else(|| {
+        seats.free.pop().unwrap_or_else(|| {
             seats.made += 1;
             Seat { place: format!("{:016x}-{}", self.lease.id, seats.made), count: 0 }
-        });
-        let standing = Arc::new(Standing::default());
-        self.standings().insert(seat.place.clone(), standing.clone());
-        (seat, standing)
+        })
     }
 
-    /// Nobody sits in this seat any more. It is used again if what it has done is known.
-    pub(crate) fn stand_up(&self, seat: Seat, again: bool) {
-        self.standings().remove(&seat.place);
-        if again {
-            self.seats.lock().unwrap_or_else(PoisonError::into_inner).free.push(seat);
-        }
-    }
-
-    fn standings(&self) -> MutexGuard<'_, HashMap<String, Arc<Standing>>> {
-        self.standings.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn deliver(&self, answer: &WatchResponse) {
-        let mut events = Vec::new();
-        for event in &answer.events {
-            let Some(kv) = &event.kv else { continue };
-            let deleted = event.r#type() == EventType::Delete;
-            let said = if kv.key == self.keys.cfg().as_bytes() {
-                Some(Event::Changed)
-            } else if let Some(spot) = spot(&self.keys, kv) {
-                deleted.then_some(Event::Left(spot.place))
-            } else if deleted {
-                let key = str::from_utf8(&kv.key).ok().and_then(|key| key.strip_prefix(&self.keys.slots()));
-                key.and_then(|slot| slot.parse().ok()).map(|slot| Event::Passed(slot, None))
-            } else {
-                slot(&self.keys, kv).map(|(slot, place)| Event::Passed(slot, Some(place)))
-            };
-            events.extend(said.map(|said| (kv.mod_revision, said)));
-        }
-        if events.is_empty() {
-            return;
-        }
-        for standing in self.standings().values() {
-            standing.tell(|view| events.iter().for_each(|(revision, event)| view.hear(*revision, event)));
-        }
-    }
-
-    /// The watch was broken, and stands again: who is not in line any more learns it, and the others read the line again.
-    async fn catch_up(&self) -> Result<(), Error> {
-        let range = self.client.range(all(self.keys.line())).await?;
-        let revision = range.header.map_or(0, |header| header.revision);
-        let line: HashMap<_, _> =
-            range.kvs.iter().filter_map(|kv| spot(&self.keys, kv)).map(|s| (s.place, s.ticket)).collect();
-        for (place, standing) in self.standings().iter() {
-            standing.tell(|view| {
-                let ticket = view.admission.as_ref().map(Admission::ticket).filter(|&ticket| ticket <= revision);
-                view.gone |= ticket.is_some() && ticket != line.get(place).copied();
-                view.breaks += 1;
-            });
-        }
-        Ok(())
+    /// Nobody sits in this seat any more.
+    pub(crate) fn stand_up(&self, seat: Seat) {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner).free.push(seat);
     }
 }
 
@@ -283,21 +204,8 @@ impl Drop for Hall {
     }
 }
 
-fn watches(keys: &Keys) -> [WatchCreateRequest; 3] {
-    let range = |prefix: String| WatchCreateRequest {
-        range_end: prefix_end(prefix.clone()),
-        key: prefix.into(),
-        ..Default::default()
-    };
-    [
-        WatchCreateRequest { filters: vec![FilterType::Noput.into()], ..range(keys.line()) },
-        range(keys.slots()),
-        WatchCreateRequest { key: keys.cfg().into(), ..Default::default() },
-    ]
-}
-
-/// Tells the places what the watch says, for as long as there are any and their lease is alive.
-async fn attend(hall: Weak<Hall>, client: Client, keys: Keys, mut watch: Watch) {
+/// Keeps the copy, for as long as somebody wants it and the lease is alive.
+async fn attend(hall: Weak<Hall>, client: Client, mut watch: Watch) {
     let limit = client.config().limit;
     loop {
         let mut poked = false;
@@ -321,16 +229,12 @@ async fn attend(hall: Weak<Hall>, client: Client, keys: Keys, mut watch: Watch) 
             }
         }
         watch = loop {
-            match hall.upgrade() {
-                Some(hall) if !hall.lease.is_lost() => {}
-                _ => return,
+            let Some(hall) = hall.upgrade().filter(|hall| !hall.lease.is_lost()) else { return };
+            *hall.copy() = None;
+            if let Ok(watch) = hall.stand().await {
+                break watch;
             }
-            if let Ok(watch) = client.watch(watches(&keys)).await {
-                let Some(hall) = hall.upgrade() else { return };
-                if hall.catch_up().await.is_ok() {
-                    break watch;
-                }
-            }
+            drop(hall);
             sleep(PAUSE).await;
         };
     }

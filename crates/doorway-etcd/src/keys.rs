@@ -1,15 +1,17 @@
 //! Where a lock is in the store. Everything about the lock `gpu` is under `/doorway/gpu/`:
 //!
-//! | key | on a lease | value |
-//! |---|---|---|
-//! | `cfg` | no | kind, slots, whether it is drained |
-//! | `q/<lease>-<seat>` | yes | a place in line: the session, empty where there are none. Its `create_revision` is the ticket |
-//! | `s/<slot>` | yes | the place that holds this slot, and since when |
-//! | `c/<lease>-<seat>` | yes | counts (by its version) what this seat has done since it was new, except for entering |
-//! | `n/<lease>-<seat>` | yes | whose place it is: host, pid, command, since when |
+//! | key | value |
+//! |---|---|
+//! | `cfg` | kind, slots, whether it is drained |
+//! | `q/<lease>-<seat>` | a place in line: the session, empty where there are none. Its `create_revision` is the ticket |
+//! | `s/<slot>` | the place that holds this slot, and since when (ms since 1970) |
+//! | `a/<lease>-<seat>` | about whose place it is: host, pid, command, since when |
+//! | `c/<lease>-<seat>` | its version counts the passages and guarded writes of this seat |
 //!
-//! A client has one lease, and a seat for each place that it has at a time. Seats are used again. Whoever holds a slot has its place in line as
-//! well: both go in one transaction, or with the lease, at one revision.
+//! All but `cfg` are on the lease of the client whose they are. A client has one lease, and a seat for each place that it has at a time. Seats
+//! are used again. Whoever holds a slot has its place in line as well: both go in one transaction, or with the lease, at one revision.
+//!
+//! The names are such that `cfg`, `q/` and `s/`, and nothing else, are one range, for one watch.
 
 use crate::Error;
 
@@ -73,13 +75,18 @@ impl Keys {
         format!("{}c/{place}", self.0)
     }
 
-    /// The notes.
+    /// Whose places they are.
     pub fn notes(&self) -> String {
-        format!("{}n/", self.0)
+        format!("{}a/", self.0)
     }
 
     /// Whose place it is.
     pub fn note(&self, place: &str) -> String {
-        format!("{}n/{place}", self.0)
+        format!("{}a/{place}", self.0)
+    }
+
+    /// Where the range of `cfg`, the line and the slots ends. It begins with `cfg`.
+    pub fn end(&self) -> String {
+        format!("{}s0", self.0)
     }
 }

@@ -16,11 +16,9 @@ use tokio::{
 
 use crate::{
     Client, Error,
+    client::PAUSE,
     proto::etcdserverpb::{LeaseGrantRequest, LeaseRevokeRequest},
 };
-
-/// Between two attempts to open a stream.
-pub(crate) const PAUSE: Duration = Duration::from_millis(50);
 
 /// Until when it lasts for certain, by the clock here.
 #[derive(Clone, Copy, Debug)]

@@ -1,34 +1,68 @@
-//! Doorway's locks across machines, on etcd.
+//! Doorway's locks across machines, on etcd: [`Semaphore`], [`Mutex`] and [`GroupLock`] by name, for clients anywhere.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), doorway_etcd::Error> {
+//! use doorway_etcd::{Config, Store, txn::put};
+//! let store = Store::connect(Config::new(["10.0.0.1:2379", "10.0.0.2:2379", "10.0.0.3:2379"])).await?;
+//! let gpus = store.semaphore("gpu", 4).await?;
+//! let place = gpus.enter().await?;                   // the doorway: one transaction; my place in line is fixed
+//! let permit = place.wait().await?;                  // by a watch, never by polling
+//! assert!(permit.slot() < 4);                        // nobody else's
+//! permit.guarded([put("/result", "42")]).await?;     // takes effect only while the permit holds
+//! permit.release().await?;                           // or drop it: then in the background
+//! store.close().await?;                              // before the process ends: nothing is left behind
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Promises
+//!
+//! - **In the store, always:** at most as many hold as there are slots, each a slot of its own, and in a group lock only those of one session; first come,
+//!   first served by ticket. The holders can be read off the store at every revision.
+//! - **In processes, while clocks and leases behave.** A client that is cut off or stopped for longer than its lease lasts holds nothing any
+//!   more and may not know it: [`Permit::lost`] tells it as soon as can be, and [`Permit::guarded`] keeps it from doing harm in the store. For harm elsewhere
+//!   there is the [ticket](Permit::ticket).
+//! - A client that is killed loses nothing but itself: its slot or its place is free when its lease ends.
+//! - A client that loses its connection, an endpoint or the leader goes on by itself. A request that is not answered in time is sent again, to the
+//!   next endpoint, and what arrives twice or late is done once.
+//!
+//! Without a majority of etcd nobody goes in, and nobody is thrown out. Everything has to be called within a tokio runtime, which has to live for as long as
+//! the store does.
+//!
+//! How it works, and what was tried on it: `docs/distributed.md`.
 
 #![deny(unsafe_code)]
 
 mod admission;
+mod cfg;
 mod client;
 mod config;
 mod error;
 mod hall;
 pub mod keys;
 mod lease;
+mod leave;
 mod lock;
 mod manage;
 mod passage;
 mod place;
 pub mod proto;
-mod reading;
 mod status;
 mod store;
+mod stream;
 pub mod txn;
 
 use std::fmt;
 
 pub use self::{
-    client::{Client, Watch},
+    client::Client,
     config::Config,
     error::Error,
     lock::{GroupLock, Lock, Mutex, Semaphore},
     place::{NotYet, Permit, Place},
     status::{Holder, Status, Waiter},
     store::Store,
+    stream::Watch,
 };
 
 /// What kind of lock it is.
@@ -52,3 +86,8 @@ impl fmt::Display for Kind {
         })
     }
 }
+
+/// The example of the page, kept true.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/distributed.md")]
+struct Distributed;

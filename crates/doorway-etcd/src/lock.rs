@@ -6,9 +6,7 @@ use std::{
     sync::{Arc, Mutex as StdMutex, PoisonError},
 };
 
-use crate::{
-    Error, Kind, Permit, Place, Store, admission::Rule, hall::Hall, keys::Keys, passage::Passage, reading::Cfg,
-};
+use crate::{Error, Kind, Permit, Place, Store, hall::Hall, keys::Keys, passage::Passage};
 
 /// A lock of any kind.
 pub struct Lock {
@@ -17,15 +15,13 @@ pub struct Lock {
     kind: Kind,
     /// When it was made: another of the same name is another lock.
     pub(crate) made: i64,
-    rule: Rule,
     /// So that the watch stays open from one passage to the next.
     hall: StdMutex<Option<Arc<Hall>>>,
 }
 
 impl Lock {
-    pub(crate) fn new(store: &Store, keys: Keys, cfg: &Cfg, made: i64, changed: i64) -> Self {
-        let (store, hall) = (store.clone(), StdMutex::default());
-        Self { store, keys, kind: cfg.kind, made, rule: cfg.rule(changed), hall }
+    pub(crate) fn new(store: &Store, keys: Keys, kind: Kind, made: i64) -> Self {
+        Self { store: store.clone(), keys, kind, made, hall: StdMutex::default() }
     }
 
     /// What kind of lock it is.
@@ -60,8 +56,8 @@ impl Lock {
     async fn pass(&self, session: &str) -> Result<Place, Error> {
         let hall = self.store.hall(&self.keys).await?;
         *self.hall.lock().unwrap_or_else(PoisonError::into_inner) = Some(hall.clone());
-        let mut passage = Passage::new(&hall, session, self.made);
-        passage.enter(self.rule, self.store.note()).await?;
+        let mut passage = Passage::new(hall, session, self.made);
+        passage.enter(self.store.note()).await?;
         Ok(Place::new(passage))
     }
 

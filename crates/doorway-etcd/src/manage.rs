@@ -2,9 +2,9 @@
 
 use crate::{
     Error, Kind, Lock,
+    cfg::Cfg,
     keys::MOST,
     proto::etcdserverpb::{RangeRequest, TxnRequest},
-    reading::Cfg,
     txn::{all, changed, created, delete, get, none, put},
 };
 

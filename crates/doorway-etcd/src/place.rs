@@ -58,8 +58,8 @@ impl Place {
     /// A permit if it is this place's turn.
     pub(crate) async fn now(mut self) -> Result<Option<Permit>, Error> {
         match self.0.try_ready().await? {
-            Some(_) => Ok(Some(Permit(self.0))),
-            None => self.leave().await.map(|()| None),
+            true => Ok(Some(Permit(self.0))),
+            false => self.leave().await.map(|()| None),
         }
     }
 

@@ -4,12 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Error, Kind, Lock,
-    passage::now,
-    reading::{Cfg, held, spot},
-    txn::all,
-};
+use crate::{Error, Kind, Lock, cfg::Cfg, passage::now, txn::all};
 
 /// The longest command line that others are told.
 const COMMAND: usize = 200;
@@ -103,7 +98,8 @@ impl Lock {
         let range = self.store.client().range(all(self.keys.all())).await?;
         let revision = range.header.map_or(0, |header| header.revision).unsigned_abs();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (cfg_key, notes_key, slots_key) = (self.keys.cfg(), self.keys.notes(), self.keys.slots());
+        let (cfg_key, line_key) = (self.keys.cfg(), self.keys.line());
+        let (notes_key, slots_key) = (self.keys.notes(), self.keys.slots());
         let (mut cfg, mut notes, mut line, mut slots) = (None, HashMap::new(), Vec::new(), HashMap::new());
         for kv in &range.kvs {
             let key = text(&kv.key);
@@ -112,20 +108,21 @@ impl Lock {
             } else if let Some(place) = key.strip_prefix(&notes_key) {
                 notes.insert(place.to_string(), serde_json::from_slice::<Note>(&kv.value).unwrap_or_default());
             } else if let Some(slot) = key.strip_prefix(&slots_key).and_then(|slot| slot.parse::<usize>().ok()) {
-                slots.extend(held(&kv.value).map(|(place, since)| (place, (slot, since))));
-            } else {
-                line.extend(spot(&self.keys, kv));
+                let value = text(&kv.value);
+                let (place, since) = value.split_once(' ').unwrap_or((&value, ""));
+                slots.insert(place.to_string(), (slot, since.parse().unwrap_or(0)));
+            } else if let Some(place) = key.strip_prefix(&line_key) {
+                line.push((kv.create_revision, place.to_string(), text(&kv.value)));
             }
         }
         let cfg = cfg.ok_or_else(|| Error::Removed(self.name().into()))?;
-        line.sort_by_key(|spot| spot.ticket);
+        line.sort();
         let since = |time: u64| Duration::from_millis(now().saturating_sub(time));
         let (mut holders, mut waiting) = (Vec::new(), Vec::new());
-        for spot in line {
-            let ticket = spot.ticket.unsigned_abs();
-            let session = (cfg.kind == Kind::GroupLock).then(|| text(&spot.session));
-            let Note { host, pid, command, entered } = notes.remove(&spot.place).unwrap_or_default();
-            match slots.get(&spot.place) {
+        for (ticket, place, session) in line {
+            let (ticket, session) = (ticket.unsigned_abs(), Some(session).filter(|_| cfg.kind == Kind::GroupLock));
+            let Note { host, pid, command, entered } = notes.remove(&place).unwrap_or_default();
+            match slots.get(&place) {
                 Some(&(slot, time)) => {
                     holders.push(Holder { slot, host, pid, ticket, session, held: since(time), command });
                 }

@@ -9,11 +9,11 @@ use tokio::sync::Mutex;
 
 use crate::{
     Client, Config, Error, GroupLock, Kind, Lock, Mutex as MutexLock, Semaphore,
+    cfg::Cfg,
     hall::Hall,
     keys::{Keys, MOST, ROOT},
     lease::Lease,
     proto::etcdserverpb::{RangeRequest, TxnRequest},
-    reading::Cfg,
     status::Note,
     txn::{all, created, get, put},
 };
@@ -84,7 +84,7 @@ impl Store {
         let found = self.client().range(get(keys.cfg())).await?;
         let Some(kv) = found.kvs.first() else { return Err(Error::Missing(name.into())) };
         let cfg = Cfg::parse(&keys, &kv.value)?;
-        Ok(Lock::new(self, keys, &cfg, kv.create_revision, kv.mod_revision))
+        Ok(Lock::new(self, keys, cfg.kind, kv.create_revision))
     }
 
     async fn open(&self, name: &str, kind: Kind, slots: Option<usize>) -> Result<Lock, Error> {
@@ -110,7 +110,7 @@ impl Store {
         if slots.is_some() && cfg.slots != slots {
             return Err(Error::Slots { name: name.into(), found: cfg.slots, asked: slots });
         }
-        Ok(Lock::new(self, keys, &cfg, kv.create_revision, kv.mod_revision))
+        Ok(Lock::new(self, keys, cfg.kind, kv.create_revision))
     }
 
     /// The names of what is there, in order.
@@ -123,7 +123,9 @@ impl Store {
             let name = str::from_utf8(key).ok()?.strip_prefix(ROOT)?.strip_suffix("/cfg")?;
             (!name.contains('/')).then(|| name.to_string())
         };
-        Ok(found.kvs.iter().filter_map(|kv| name(&kv.key)).collect())
+        let mut names: Vec<_> = found.kvs.iter().filter_map(|kv| name(&kv.key)).collect();
+        names.sort();
+        Ok(names)
     }
 
     /// Gives everything back at once: places, slots and the lease. Whoever ends soon should wait for this: what is dropped is given back in

@@ -57,6 +57,13 @@ pub fn none(prefix: impl Into<Vec<u8>>) -> Compare {
     Compare { range_end: prefix_end(prefix.clone()), ..created(prefix, 0) }
 }
 
+/// All keys that begin so were created at this revision or before.
+pub fn all_created_by(prefix: impl Into<Vec<u8>>, revision: i64) -> Compare {
+    let prefix = prefix.into();
+    let range_end = prefix_end(prefix.clone());
+    Compare { result: CompareResult::Less.into(), range_end, ..created(prefix, revision + 1) }
+}
+
 /// Reads a key.
 pub fn get(key: impl Into<Vec<u8>>) -> RangeRequest {
     RangeRequest { key: key.into(), ..Default::default() }
@@ -78,15 +85,14 @@ pub fn lease(key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>, lease: i64) -> 
     PutRequest { lease, ..put(key, value) }
 }
 
+/// Counts the version of a key on, and leaves it as it is. It has to be there.
+pub fn touch(key: impl Into<Vec<u8>>) -> PutRequest {
+    PutRequest { ignore_value: true, ignore_lease: true, ..put(key, "") }
+}
+
 /// Deletes a key.
 pub fn delete(key: impl Into<Vec<u8>>) -> DeleteRangeRequest {
     DeleteRangeRequest { key: key.into(), ..Default::default() }
-}
-
-/// Deletes all keys that begin so.
-pub fn delete_all(prefix: impl Into<Vec<u8>>) -> DeleteRangeRequest {
-    let prefix = prefix.into();
-    DeleteRangeRequest { range_end: prefix_end(prefix.clone()), ..delete(prefix) }
 }
 
 macro_rules! is_an_operation {
@@ -126,13 +132,6 @@ impl TxnRequest {
         self
     }
 
-    /// More that it does otherwise.
-    #[must_use]
-    pub fn otherwise_all(mut self, operations: impl IntoIterator<Item = impl Into<RequestOp>>) -> Self {
-        self.failure.extend(operations.into_iter().map(Into::into));
-        self
-    }
-
     /// One thing more that it does otherwise.
     #[must_use]
     pub fn otherwise(mut self, operation: impl Into<RequestOp>) -> Self {
@@ -145,6 +144,15 @@ impl TxnResponse {
     /// The revision at which it happened.
     pub fn revision(&self) -> i64 {
         self.header.as_ref().map_or(0, |header| header.revision)
+    }
+
+    /// Whether the condition held of all transactions within it, and there were any.
+    pub fn nested_succeeded(&self) -> bool {
+        let mut nested = self.responses.iter().filter_map(|response| match &response.response {
+            Some(Response::ResponseTxn(txn)) => Some(txn.succeeded),
+            _ => None,
+        });
+        nested.next().is_some_and(|first| first && nested.all(|succeeded| succeeded))
     }
 
     /// What was read, of all that was to be read, in order.

@@ -1,0 +1,81 @@
+//! Leaving: the line, or with a slot.
+
+use std::sync::Arc;
+
+use crate::{
+    Error,
+    hall::{Hall, Seat},
+    passage::{Slot, deed, held, is_gone},
+    proto::etcdserverpb::{RequestOp, TxnRequest},
+    txn::{all, changed, created, delete, equal, get, lease, touch, version},
+};
+
+/// What it takes to leave.
+pub(crate) struct Leaver {
+    pub(crate) hall: Arc<Hall>,
+    pub(crate) slot: Option<Slot>,
+    /// It was answered in the doorway.
+    pub(crate) entered: bool,
+}
+
+impl Leaver {
+    /// Deletes the place, and hands the slot to the next in line if it is known who that is. Says whether the seat may be used again.
+    pub(crate) async fn leave(&self, seat: &mut Seat) -> Result<bool, Error> {
+        let (keys, deed) = (&self.hall.keys, deed());
+        let mut slot = self.slot.clone();
+        // Who has not been answered in the doorway does not know whether it has a place, nor whether it has a slot. No place has version -1,
+        // so the first attempt tells.
+        let mut place_version = slot.as_ref().map_or(if self.entered { 1 } else { -1 }, |slot| slot.version);
+        loop {
+            let mut conditions =
+                vec![version(keys.count(&seat.place), seat.count), version(keys.place(&seat.place), place_version)];
+            conditions.extend(slot.iter().map(|slot| equal(keys.slot(slot.number), slot.value.clone())));
+            let txn = TxnRequest::when(conditions)
+                .then(delete(keys.place(&seat.place)))
+                .then(lease(keys.count(&seat.place), deed.clone(), self.hall.lease.id))
+                .then_all(slot.iter().map(|slot| self.pass_on(&seat.place, slot.number)))
+                .otherwise(get(keys.count(&seat.place)))
+                .otherwise(get(keys.place(&seat.place)))
+                .otherwise(all(keys.slots()));
+            let answer = match self.hall.client.txn(txn).await {
+                Err(error) if is_gone(&error) => return Ok(false),
+                answer => answer?,
+            };
+            if answer.succeeded {
+                seat.count += 1;
+                return Ok(true);
+            }
+            let mut reads = answer.reads().map(|range| range.kvs);
+            let [counter, place, slots] = std::array::from_fn(|_| reads.next().unwrap_or_default());
+            seat.count = counter.first().map_or(0, |kv| kv.version);
+            if counter.first().is_some_and(|kv| kv.value == deed.as_bytes()) {
+                return Ok(true);
+            }
+            place_version = place.first().map_or(0, |kv| kv.version);
+            slot = slots.iter().find_map(|kv| {
+                let number = str::from_utf8(&kv.key).ok()?.strip_prefix(&keys.slots())?.parse().ok()?;
+                let value = String::from_utf8(kv.value.clone()).ok()?;
+                let is_mine = value.split(' ').next() == Some(&*seat.place);
+                is_mine.then_some(Slot { number, value, version: place_version })
+            });
+        }
+    }
+
+    /// To the heir, unless it has left or has got another slot, or the lock has changed; then to nobody, and whoever is next takes it.
+    fn pass_on(&self, leaver: &str, slot: usize) -> RequestOp {
+        let keys = &self.hall.keys;
+        let heir = self.hall.known(|copy| {
+            let rule = copy.rule?;
+            let (heir, ticket) = copy.line.heir(rule, leaver, slot)?;
+            let id = i64::from_str_radix(heir.split('-').next()?, 16).ok()?;
+            let conditions =
+                [created(keys.place(&heir), ticket), version(keys.place(&heir), 1), changed(keys.cfg(), rule.revision)];
+            let txn = TxnRequest::when(conditions)
+                .then(lease(keys.slot(slot), held(&heir), id))
+                .then(touch(keys.place(&heir)))
+                .otherwise(delete(keys.slot(slot)));
+            Some(txn.into())
+        });
+        heir.flatten().unwrap_or_else(|| delete(keys.slot(slot)).into())
+    }
+}

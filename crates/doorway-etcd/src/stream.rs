@@ -1,0 +1,156 @@
+//! Streams of etcd: watches, and what keeps a lease alive. A stream stays on its endpoint and ends with its connection; another has to be
+//! opened then.
+
+use std::time::Duration;
+
+use tokio::{sync::mpsc, time::timeout};
+use tokio_stream::wrappers::UnboundedReceiverStream;
+use tonic::{Status, Streaming};
+
+use crate::{
+    Client, Error,
+    proto::etcdserverpb::{
+        LeaseKeepAliveRequest, LeaseKeepAliveResponse, WatchCreateRequest, WatchProgressRequest, WatchRequest,
+        WatchResponse, lease_client::LeaseClient, watch_client::WatchClient, watch_request::RequestUnion,
+    },
+};
+
+impl Client {
+    /// Opens watches on one stream, with the numbers from 0 on, and waits until they watch. A stream ends with its connection: open
+    /// another then.
+    ///
+    /// # Errors
+    /// When the endpoint that is asked now does not answer, or says no. The next one is asked next.
+    pub async fn watch(&self, watches: impl IntoIterator<Item = WatchCreateRequest>) -> Result<Watch, Error> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let mut count = 0;
+        for create in watches {
+            let create = WatchCreateRequest { watch_id: count, ..create };
+            let _ = sender.send(WatchRequest { request_union: Some(RequestUnion::CreateRequest(create)) });
+            count += 1;
+        }
+        let (index, channel) = self.channel();
+        let request = self.request(UnboundedReceiverStream::new(receiver));
+        let open = async {
+            let answers =
+                WatchClient::new(channel).max_decoding_message_size(usize::MAX).watch(request).await?.into_inner();
+            let mut watch = Watch { client: self.clone(), index, sender, answers, early: Vec::new() };
+            while count > 0 {
+                let answer = watch.answer().await?;
+                if answer.created && !answer.canceled {
+                    count -= 1;
+                } else if answer.canceled {
+                    return Err(refusal(&answer));
+                } else {
+                    watch.early.insert(0, answer);
+                }
+            }
+            Ok(watch)
+        };
+        match timeout(self.config().limit, open).await {
+            Ok(Ok(watch)) => Ok(watch),
+            Ok(Err(status)) => Err(self.broken(index, &status).await),
+            Err(_) => Err(self.broken(index, &Status::deadline_exceeded("it does not answer in time")).await),
+        }
+    }
+
+    /// Opens a stream that keeps a lease alive; the first request is sent already.
+    pub(crate) async fn keep_alive(&self, id: i64) -> Result<KeepAlive, Error> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let _ = sender.send(LeaseKeepAliveRequest { id });
+        let (index, channel) = self.channel();
+        let request = self.request(UnboundedReceiverStream::new(receiver));
+        match timeout(self.config().limit, LeaseClient::new(channel).lease_keep_alive(request)).await {
+            Ok(Ok(answers)) => Ok(KeepAlive { client: self.clone(), index, id, sender, answers: answers.into_inner() }),
+            Ok(Err(status)) => Err(self.broken(index, &status).await),
+            Err(_) => Err(self.broken(index, &Status::deadline_exceeded("it does not answer in time")).await),
+        }
+    }
+}
+
+/// Why a watch was not opened, or does not go on.
+fn refusal(answer: &WatchResponse) -> Status {
+    let why = answer.cancel_reason.clone();
+    if answer.compact_revision > 0 {
+        Status::out_of_range(format!("what came before revision {} is forgotten", answer.compact_revision))
+    } else if why.contains("auth token") {
+        Status::unauthenticated(why)
+    } else if why.contains("permission denied") {
+        Status::permission_denied(why)
+    } else {
+        Status::unavailable(why)
+    }
+}
+
+/// Watches on one stream.
+#[derive(Debug)]
+pub struct Watch {
+    client: Client,
+    index: usize,
+    sender: mpsc::UnboundedSender<WatchRequest>,
+    answers: Streaming<WatchResponse>,
+    /// What came before all watches had been opened, the last first.
+    early: Vec<WatchResponse>,
+}
+
+impl Watch {
+    async fn answer(&mut self) -> Result<WatchResponse, Status> {
+        self.answers.message().await?.ok_or_else(|| Status::unavailable("the stream has ended"))
+    }
+
+    /// What has happened next.
+    ///
+    /// # Errors
+    /// When the stream has ended, or etcd says no.
+    pub async fn next(&mut self) -> Result<WatchResponse, Error> {
+        if let Some(answer) = self.early.pop() {
+            return Ok(answer);
+        }
+        let status = match self.answer().await {
+            Ok(answer) if answer.canceled => refusal(&answer),
+            Ok(answer) => return Ok(answer),
+            Err(status) => status,
+        };
+        Err(self.client.broken(self.index, &status).await)
+    }
+
+    /// Asks for a sign of life: an answer without events, with the revision up to which all has been said.
+    pub fn poke(&self) {
+        let poke = RequestUnion::ProgressRequest(WatchProgressRequest {});
+        let _ = self.sender.send(WatchRequest { request_union: Some(poke) });
+    }
+
+    /// Nothing comes from this endpoint: the next one is asked from now on.
+    pub(crate) fn give_up(self) {
+        self.client.leave(self.index);
+    }
+}
+
+/// A stream that keeps a lease alive.
+#[derive(Debug)]
+pub(crate) struct KeepAlive {
+    client: Client,
+    index: usize,
+    id: i64,
+    sender: mpsc::UnboundedSender<LeaseKeepAliveRequest>,
+    answers: Streaming<LeaseKeepAliveResponse>,
+}
+
+impl KeepAlive {
+    /// Asks for more time.
+    pub(crate) fn send(&self) {
+        let _ = self.sender.send(LeaseKeepAliveRequest { id: self.id });
+    }
+
+    /// How long the lease lasts from when that was asked; zero if it is gone.
+    pub(crate) async fn answer(&mut self) -> Result<Duration, Error> {
+        let limit = self.client.config().limit;
+        let status = match timeout(limit, self.answers.message()).await {
+            Ok(Ok(Some(answer))) => return Ok(Duration::from_secs(answer.ttl.max(0).unsigned_abs())),
+            Ok(Ok(None)) => Status::unavailable("the stream has ended"),
+            Ok(Err(status)) => status,
+            Err(_) => Status::deadline_exceeded("it does not answer in time"),
+        };
+        Err(self.client.broken(self.index, &status).await)
+    }
+}
