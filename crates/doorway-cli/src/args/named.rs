@@ -55,14 +55,17 @@ pub(crate) struct Run {
     /// The exit code for having given up
     #[arg(long, value_name = "N", default_value_t = 75)]
     pub(crate) conflict_exit_code: u8,
-    #[command(flatten)]
-    pub(crate) place: Place,
     /// Say nothing while waiting, on a terminal either
     #[arg(long, short)]
     pub(crate) quiet: bool,
     /// The command and its arguments
     #[arg(value_name = "COMMAND", required = true, last = true)]
     pub(crate) command: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) place: Place,
+    #[cfg(feature = "etcd")]
+    #[command(flatten)]
+    pub(crate) lease: super::etcd::Lease,
 }
 
 /// Where locks are.
@@ -71,6 +74,9 @@ pub(crate) struct Place {
     /// The directory of the locks; default: $DOORWAY_DIR, else /dev/shm/doorway-UID
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+    #[cfg(feature = "etcd")]
+    #[command(flatten)]
+    pub(crate) etcd: super::etcd::Etcd,
 }
 
 #[derive(Debug, Args)]

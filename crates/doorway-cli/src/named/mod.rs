@@ -1,6 +1,8 @@
-//! Named locks for processes: `run`, `status`, `top`, `set`, `drain`, `resume`, `rm`. They are in a directory of this machine.
-//! What is done with them goes by way of [`Locks`] and [`run::Asked`].
+//! Named locks for processes: `run`, `status`, `top`, `set`, `drain`, `resume`, `rm`. They are in a directory of this machine or
+//! on etcd; what is done with them is the same, by way of [`Locks`] and [`run::Asked`].
 
+#[cfg(feature = "etcd")]
+mod etcd;
 mod local;
 mod nested;
 mod run;
@@ -43,6 +45,10 @@ pub(crate) enum Change {
 
 /// Where the locks are.
 fn locks(place: &Place) -> Result<Box<dyn Locks>, Failure> {
+    #[cfg(feature = "etcd")]
+    if !place.etcd.endpoints.is_empty() {
+        return Ok(Box::new(etcd::Cluster::connect(&place.etcd, |config| config)?));
+    }
     Ok(Box::new(local::directory(place)?))
 }
 

@@ -62,6 +62,10 @@ pub(crate) trait Held {
 }
 
 pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
+    #[cfg(feature = "etcd")]
+    if !args.place.etcd.endpoints.is_empty() {
+        return run_with(&super::etcd::Remote::open(&args.place.etcd, args)?, args);
+    }
     run_with(&Local::open(args)?, args)
 }
 
