@@ -16,7 +16,7 @@ pub(crate) struct Etcd {
     /// Locks on etcd, not of this machine: members of one cluster, HOST:PORT or https://…
     #[arg(id = "etcd", long, value_name = "ENDPOINT[,…]", value_delimiter = ',', conflicts_with = "dir")]
     pub(crate) endpoints: Vec<String>,
-    /// TLS: who has signed the certificates of the servers (PEM); default: as the system says
+    /// TLS: who signs the certificates of the servers (PEM); default: as the system says
     #[arg(long, value_name = "FILE", requires = "etcd")]
     pub(crate) etcd_ca: Option<PathBuf>,
     /// TLS: a certificate of one's own (PEM)

@@ -28,10 +28,10 @@ impl Locks {
         self.cluster.as_ref().expect("it is on etcd")
     }
 
-    /// Ends the leases of all who are in line, as if etcd had not heard from them.
+    /// Ends the leases of all who are in line, the last first, as if etcd had not heard from them.
     fn revoke(&self, name: &str) {
         let gateway = self.cluster().gateway();
-        for (key, _) in gateway.keys(&format!("/doorway/{name}/q/")).expect("it answers") {
+        for (key, _) in gateway.keys(&format!("/doorway/{name}/q/")).expect("it answers").iter().rev() {
             let place = key.rsplit('/').next().and_then(|place| place.split('-').next()).expect("a place");
             let lease = i64::from_str_radix(place, 16).expect("a lease");
             gateway.post("/v3/lease/revoke", &json!({"ID": lease.to_string()})).expect("it is revoked");
@@ -83,6 +83,15 @@ fn status_names_the_machine() {
     assert!(locks.prints(&["status"]).contains(host.trim()));
     kill(holder.pid, "-TERM");
     assert_eq!(holder.ends().1, Some(143));
+}
+
+/// The lease is kept alive while the command runs, whatever the wrapper waits for.
+#[test]
+fn a_lock_is_kept_for_as_long_as_the_command_runs() {
+    let locks = Locks::on_etcd();
+    let holder = locks.holder(&["gpu", "--ttl", "2s"], "sleep 5; echo still here");
+    assert_eq!(locks.ran(&["run", "gpu", "--timeout", "4s", "--", "true"]).code, Some(75));
+    assert_eq!(holder.ends(), ("still here\n".into(), Some(0)));
 }
 
 /// A command whose lock is lost is asked to end, and the exit code says why, whatever the command says.
