@@ -1,5 +1,7 @@
 //! The command line: every command and flag, with its help.
 
+#[cfg(feature = "etcd")]
+pub(crate) mod etcd;
 pub(crate) mod named;
 
 use std::{path::PathBuf, str::FromStr};
@@ -15,7 +17,7 @@ pub(crate) struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "there is only one of it")]
+#[allow(clippy::large_enum_variant, reason = "there is only one of it")]
 pub(crate) enum Command {
     /// Wait for a slot of a named lock, run a command, and give the slot back
     #[command(after_help = named::RUN_HELP)]

@@ -46,6 +46,10 @@ pub(crate) enum Failure {
     /// A named lock that cannot be used as asked.
     #[error(transparent)]
     Named(#[from] shared::Error),
+    /// The same on etcd.
+    #[cfg(feature = "etcd")]
+    #[error(transparent)]
+    Etcd(#[from] doorway_etcd::Error),
     /// A command inside a command that holds the lock.
     #[error(
         "{name} is already held by pid {pid}, in whose command this is: it would wait for itself; take another name inside"
@@ -68,6 +72,16 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// Whether there is no such lock.
+    pub(crate) fn is_missing(&self) -> bool {
+        match self {
+            Self::Named(shared::Error::Missing(_)) => true,
+            #[cfg(feature = "etcd")]
+            Self::Etcd(doorway_etcd::Error::Missing(_)) => true,
+            _ => false,
+        }
+    }
+
     /// What the command ends with; see `doorway run --help`.
     pub(crate) fn exit_code(&self) -> ExitCode {
         use shared::Error::{Busy, Damaged, Foreign, Full, Kind, Lost, Namespace, Slots, Truncated, Version};
@@ -77,8 +91,21 @@ impl Failure {
             Self::Nested { .. } => 73,
             Self::Named(Full { .. } | Busy { .. }) => 75,
             Self::Named(Kind { .. } | Slots { .. } | Foreign { .. } | Version { .. } | Namespace(_)) => 78,
+            #[cfg(feature = "etcd")]
+            Self::Etcd(error) => on_etcd(error),
             _ => 2,
         })
+    }
+}
+
+#[cfg(feature = "etcd")]
+fn on_etcd(error: &doorway_etcd::Error) -> u8 {
+    use doorway_etcd::Error::{Busy, Damaged, Kind, Lost, Refused, Removed, Slots, Store, Unreachable};
+    match error {
+        Lost(_) | Removed(_) | Refused { .. } | Damaged(_) | Unreachable { .. } | Store(_) => 69,
+        Busy { .. } => 75,
+        Kind { .. } | Slots { .. } => 78,
+        _ => 2,
     }
 }
 

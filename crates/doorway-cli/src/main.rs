@@ -1,6 +1,6 @@
 //! The `doorway` command.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod args;
 mod bench;

@@ -28,7 +28,10 @@ pub enum Error {
         asked: Kind,
     },
     /// The lock has another number of slots.
-    #[error("{name} has {} and not {}: ask for {0}, or `doorway set --slots` it first", count(.found), count(.asked))]
+    #[error(
+        "{name} has {} and not {}: ask for {0}, or `doorway set --slots{}` it first",
+        count(.found), count(.asked), .asked.map(|slots| format!(" {slots}")).unwrap_or_default()
+    )]
     Slots {
         /// The lock.
         name: String,

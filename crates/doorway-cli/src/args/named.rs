@@ -12,16 +12,22 @@ before; what the command leaves running in the background does not keep it.
 With --session, those of one session are inside together, and those of different ones are not; --slots
 then bounds how many of one session (default: no bound).
 
+With --etcd, the lock is for commands on all machines that name the same cluster. The command then dies
+with this process, which keeps the lock alive. When the lock is lost (etcd has not answered for as long
+as --ttl says, or was told to forget it), the command is sent --lost-signal, and is killed --lost-grace
+later. What it has started itself is its own affair.
+
 Environment of the command:
   DOORWAY_SLOT     a number from 0 to K-1 that nobody else has at the same time
   DOORWAY_NAME     the lock
   DOORWAY_SESSION  what --session says, if it does
-  DOORWAY_TICKET   a number that is larger for each who has come later
+  DOORWAY_TICKET   a number that is larger for each who has come later: on etcd, for fencing
 
 Exit code:
   that of the command, or 128 + the signal that killed it
   2    usage error
-  69   the lock was lost: its file was removed while it was waited for or held
+  69   the lock was lost: its file was removed while it was waited for or held; its lease on etcd
+       ended; or no etcd answers
   73   the lock is already held by a doorway run around this one
   75   the time was up, or there was no slot (--timeout, --no-wait); see --conflict-exit-code
   78   the lock exists with another number of slots, or is of another kind
@@ -33,7 +39,8 @@ Examples:
   doorway run backup -- rsync -a src/ dst/                one at a time, as flock, but in order
   doorway run backup --no-wait -- rsync -a src/ dst/      or not at all
   doorway run db --session read -- pg_dump shop           readers together,
-  doorway run db --session migrate -- ./migrate           but not with a migration";
+  doorway run db --session migrate -- ./migrate           but not with a migration
+  doorway run nightly --etcd a:2379,b:2379,c:2379 -- ./report    on one machine of many";
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
@@ -55,14 +62,17 @@ pub(crate) struct Run {
     /// The exit code for having given up
     #[arg(long, value_name = "N", default_value_t = 75)]
     pub(crate) conflict_exit_code: u8,
-    #[command(flatten)]
-    pub(crate) place: Place,
     /// Say nothing while waiting, on a terminal either
     #[arg(long, short)]
     pub(crate) quiet: bool,
     /// The command and its arguments
     #[arg(value_name = "COMMAND", required = true, last = true)]
     pub(crate) command: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) place: Place,
+    #[cfg(feature = "etcd")]
+    #[command(flatten)]
+    pub(crate) lease: super::etcd::Lease,
 }
 
 /// Where locks are.
@@ -71,6 +81,9 @@ pub(crate) struct Place {
     /// The directory of the locks; default: $DOORWAY_DIR, else /dev/shm/doorway-UID
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+    #[cfg(feature = "etcd")]
+    #[command(flatten)]
+    pub(crate) etcd: super::etcd::Etcd,
 }
 
 #[derive(Debug, Args)]

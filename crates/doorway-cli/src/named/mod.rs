@@ -1,5 +1,9 @@
-//! Named locks for processes: `run`, `status`, `top`, `set`, `drain`, `resume`, `rm`.
+//! Named locks for processes: `run`, `status`, `top`, `set`, `drain`, `resume`, `rm`. They are in a directory of this machine or
+//! on etcd; what is done with them is the same, by way of [`Locks`] and [`run::Asked`].
 
+#[cfg(feature = "etcd")]
+mod etcd;
+mod local;
 mod nested;
 mod run;
 mod status;
@@ -10,39 +14,61 @@ mod waiting;
 
 use std::process::ExitCode;
 
-use doorway::shared::{Directory, Error, Lock};
-
+use self::view::View;
 pub(crate) use self::{run::run, status::status, top::top};
 use crate::{
     args::named::{Named, Place, Set},
     error::Failure,
 };
 
+/// A place with locks.
+pub(crate) trait Locks {
+    /// Where it is, for people.
+    fn place(&self) -> String;
+
+    /// The names of the locks there, in order.
+    fn names(&self) -> Result<Vec<String>, Failure>;
+
+    fn view(&self, name: &str) -> Result<View, Failure>;
+
+    fn change(&self, name: &str, change: Change) -> Result<(), Failure>;
+}
+
+/// What can be done to a lock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Change {
+    Slots(usize),
+    Drain,
+    Resume,
+    Remove,
+}
+
 /// Where the locks are.
-fn directory(place: &Place) -> Result<Directory, Failure> {
-    Ok(match &place.dir {
-        Some(path) => Directory::at(path)?,
-        None => Directory::of_user()?,
-    })
+fn locks(place: &Place) -> Result<Box<dyn Locks>, Failure> {
+    #[cfg(feature = "etcd")]
+    if !place.etcd.endpoints.is_empty() {
+        return Ok(Box::new(etcd::Cluster::connect(&place.etcd, |config| config)?));
+    }
+    Ok(Box::new(local::directory(place)?))
 }
 
 pub(crate) fn set(args: &Set) -> Result<ExitCode, Failure> {
-    with(&args.name, &args.place, |lock| lock.set_slots(args.slots))
+    change(&args.name, &args.place, Change::Slots(args.slots))
 }
 
 pub(crate) fn drain(args: &Named) -> Result<ExitCode, Failure> {
-    with(&args.name, &args.place, Lock::drain)
+    change(&args.name, &args.place, Change::Drain)
 }
 
 pub(crate) fn resume(args: &Named) -> Result<ExitCode, Failure> {
-    with(&args.name, &args.place, Lock::resume)
+    change(&args.name, &args.place, Change::Resume)
 }
 
 pub(crate) fn remove(args: &Named) -> Result<ExitCode, Failure> {
-    with(&args.name, &args.place, Lock::remove)
+    change(&args.name, &args.place, Change::Remove)
 }
 
-fn with(name: &str, place: &Place, does: impl FnOnce(&Lock) -> Result<(), Error>) -> Result<ExitCode, Failure> {
-    does(&directory(place)?.lock(name)?)?;
+fn change(name: &str, place: &Place, change: Change) -> Result<ExitCode, Failure> {
+    locks(place)?.change(name, change)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -5,14 +5,16 @@
 
 use std::{env, fs, process};
 
-use doorway::shared::Lock;
+use rustix::system::uname;
 
-/// Where the tickets of the commands around a command are kept: a line for each, ticket and file.
+use super::view::{View, Who};
+
+/// Where the tickets of the commands around a command are kept: a line for each, ticket and lock.
 pub(crate) const HELD: &str = "DOORWAY_HELD";
 
-/// What the command's own environment says.
-pub(crate) fn held(lock: &Lock, ticket: u64) -> String {
-    let mine = format!("{ticket} {}", lock.path().display());
+/// What the command's own environment says; `lock` is what tells it from all others.
+pub(crate) fn held(lock: &str, ticket: u64) -> String {
+    let mine = format!("{ticket} {lock}");
     match env::var(HELD) {
         Ok(around) if !around.is_empty() => format!("{around}\n{mine}"),
         _ => mine,
@@ -20,18 +22,28 @@ pub(crate) fn held(lock: &Lock, ticket: u64) -> String {
 }
 
 /// Somebody who holds the lock and in whose command this runs.
-pub(crate) fn holder_around(lock: &Lock) -> Option<i32> {
+pub(crate) fn holder_around(lock: &str, view: &View) -> Option<i32> {
     let around = env::var(HELD).unwrap_or_default();
-    let path = lock.path().display().to_string();
     let tickets: Vec<u64> = around
         .lines()
         .filter_map(|line| line.split_once(' '))
-        .filter(|(_, file)| *file == path)
+        .filter(|(_, held)| *held == lock)
         .filter_map(|(ticket, _)| ticket.parse().ok())
         .collect();
     let ancestors = ancestors();
-    let is_around = |pid: i32, ticket: u64| tickets.contains(&ticket) || ancestors.contains(&pid);
-    lock.status().holders.iter().find(|holder| is_around(holder.pid, holder.ticket)).map(|holder| holder.pid)
+    let is_around = |who: &&Who| {
+        tickets.contains(&who.ticket) || (ancestors.contains(&who.pid) && is_of_this_machine(who, &view.name))
+    };
+    view.holders.iter().find(is_around).map(|who| who.pid)
+}
+
+/// Numbers of processes mean something on their machine only, and names of machines are not unique. So the process of that number
+/// here has to look the part as well.
+fn is_of_this_machine(who: &Who, name: &str) -> bool {
+    let Some(host) = &who.host else { return true };
+    let command = fs::read(format!("/proc/{}/cmdline", who.pid)).unwrap_or_default();
+    let says = |word: &str| command.split(|&byte| byte == 0).any(|argument| argument == word.as_bytes());
+    uname().nodename().to_bytes() == host.as_bytes() && says("run") && says(name)
 }
 
 /// This process, which may have been a command itself and called exec, and those that started it.

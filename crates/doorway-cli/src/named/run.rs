@@ -4,57 +4,77 @@ use std::{
     ffi::OsStr,
     io,
     os::unix::ffi::OsStrExt,
-    process::{Command, ExitCode},
+    process::{Child, Command, ExitCode},
     time::{Duration, Instant},
 };
 
-use doorway::shared::{GroupLock, Lock, NotYet, Permit, Place, Semaphore};
 use rustix::{io::Errno, process::Pid};
 
 use super::{
-    directory, nested,
+    local::Local,
+    nested,
     supervise::{Ended, Watch},
+    view::View,
     waiting::Sign,
 };
 use crate::{args::named::Run, error::Failure, output};
 
 /// A lock of the kind that was asked for.
-enum Asked {
-    Slots(Semaphore),
-    Sessions(GroupLock, String),
+pub(crate) trait Asked {
+    type Place<'a>
+    where
+        Self: 'a;
+    type Permit<'a>: Held
+    where
+        Self: 'a;
+
+    /// What tells it from all other locks.
+    fn id(&self) -> String;
+
+    fn view(&self) -> Result<View, Failure>;
+
+    fn try_enter(&self) -> Result<Option<Self::Permit<'_>>, Failure>;
+
+    fn enter(&self) -> Result<Self::Place<'_>, Failure>;
+
+    /// How many wait before it.
+    fn ahead(place: &Self::Place<'_>) -> usize;
+
+    /// Gives the place back when time is over.
+    fn wait<'a>(
+        &'a self,
+        place: Self::Place<'a>,
+        limit: Duration,
+    ) -> Result<Result<Self::Permit<'a>, Self::Place<'a>>, Failure>;
 }
 
-impl Asked {
-    fn open(args: &Run) -> Result<Self, Failure> {
-        let locks = directory(&args.place)?;
-        Ok(match &args.session {
-            None => Self::Slots(locks.semaphore(&args.name, args.slots.unwrap_or(1))?),
-            Some(session) => Self::Sessions(locks.group_lock(&args.name, args.slots)?, session.clone()),
-        })
-    }
+/// A slot for a command.
+pub(crate) trait Held {
+    fn slot(&self) -> usize;
 
-    fn lock(&self) -> &Lock {
-        match self {
-            Self::Slots(lock) => lock,
-            Self::Sessions(lock, _) => lock,
-        }
-    }
+    fn ticket(&self) -> u64;
 
-    fn session(&self) -> Option<&str> {
-        match self {
-            Self::Slots(_) => None,
-            Self::Sessions(_, session) => Some(session),
-        }
-    }
+    /// Starts the command. `ESTALE` if the slot has been lost.
+    fn spawn(&mut self, command: &mut Command) -> io::Result<Child>;
+
+    /// The command has ended. An error if the slot had been lost before.
+    fn give_back(self) -> Result<(), Failure>;
 }
 
 pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
-    let asked = Asked::open(args)?;
-    let lock = asked.lock();
-    if let Some(pid) = nested::holder_around(lock) {
+    #[cfg(feature = "etcd")]
+    if !args.place.etcd.endpoints.is_empty() {
+        return run_with(&super::etcd::Remote::open(&args.place.etcd, args)?, args);
+    }
+    run_with(&Local::open(args)?, args)
+}
+
+fn run_with(lock: &impl Asked, args: &Run) -> Result<ExitCode, Failure> {
+    let id = lock.id();
+    if let Some(pid) = nested::holder_around(&id, &lock.view()?) {
         return Err(Failure::Nested { name: args.name.clone(), pid });
     }
-    let Some(permit) = wait(lock, asked.session(), args)? else {
+    let Some(permit) = wait(lock, args)? else {
         return Ok(ExitCode::from(args.conflict_exit_code));
     };
     let Some((program, rest)) = args.command.split_first() else { unreachable!("a command is required") };
@@ -62,41 +82,38 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
     command.args(rest);
     command.env("DOORWAY_NAME", &args.name).env("DOORWAY_SLOT", permit.slot().to_string());
     command.env("DOORWAY_TICKET", permit.ticket().to_string());
-    match asked.session() {
+    match &args.session {
         Some(session) => command.env("DOORWAY_SESSION", session),
         None => command.env_remove("DOORWAY_SESSION"),
     };
-    command.env(nested::HELD, nested::held(lock, permit.ticket()));
+    command.env(nested::HELD, nested::held(&id, permit.ticket()));
     follow(permit, &mut command, program)
 }
 
 /// Waits its turn. `None` if it is not to wait any longer.
-fn wait<'a>(lock: &'a Lock, session: Option<&str>, args: &Run) -> Result<Option<Permit<'a>>, Failure> {
+fn wait<'a, L: Asked>(lock: &'a L, args: &Run) -> Result<Option<L::Permit<'a>>, Failure> {
     if args.no_wait {
-        return Ok(lock.try_enter(session)?.map(Place::wait).transpose()?);
+        return lock.try_enter();
     }
     let until = args.timeout.and_then(|limit| Instant::now().checked_add(limit));
-    let mut place = lock.enter(session)?;
+    let mut place = lock.enter()?;
     let mut sign = Sign::new(args.quiet);
     loop {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         let slice = sign.every().min(left.unwrap_or(Duration::MAX));
-        place = match place.wait_timeout(slice) {
+        place = match lock.wait(place, slice)? {
             Ok(permit) => return Ok(Some(permit)),
-            Err(NotYet::Failed(error)) => return Err(error.into()),
-            Err(NotYet::Late(place)) => place,
+            Err(place) => place,
         };
         if until.is_some_and(|until| until <= Instant::now()) {
             return Ok(None);
         }
-        sign.show(lock, &place);
+        sign.show(L::ahead(&place), || lock.view());
     }
 }
 
-/// Runs the command and stays with it. The slot is the command's from before it begins; when it has ended it is taken back,
-/// so that nobody takes the end for an accident.
-fn follow(permit: Permit<'_>, command: &mut Command, program: &OsStr) -> Result<ExitCode, Failure> {
-    permit.note(); // so that others see since when
+/// Runs the command and stays with it.
+fn follow(mut permit: impl Held, command: &mut Command, program: &OsStr) -> Result<ExitCode, Failure> {
     let cannot = |error| Failure::Supervise { error };
     let mut watch = Watch::new().map_err(cannot)?;
     let ended = match permit.spawn(command) {
@@ -104,8 +121,7 @@ fn follow(permit: Permit<'_>, command: &mut Command, program: &OsStr) -> Result<
         Err(error) if error.raw_os_error() == Some(Errno::STALE.raw_os_error()) => return Err(Failure::LostSlot),
         Err(error) => cannot_run(program, &error),
     };
-    permit.take_back()?;
-    permit.check()?;
+    permit.give_back()?;
     Ok(ended.into())
 }
 

@@ -2,39 +2,37 @@
 
 use std::process::ExitCode;
 
-use doorway::shared::{Directory, Error};
-
-use super::{directory, view::View};
+use super::{Locks, locks, view::View};
 use crate::{args::named::Status, error::Failure, output};
 
 /// The locks that were asked for. One that cannot be read is no reason not to show the others.
-pub(crate) fn views(locks: &Directory, name: Option<&str>) -> Result<(Vec<View>, Vec<Error>), Failure> {
+pub(crate) fn views(locks: &dyn Locks, name: Option<&str>) -> Result<(Vec<View>, Vec<Failure>), Failure> {
     let names = match name {
-        Some(name) => return Ok((vec![View::of(&locks.lock(name)?.status())], Vec::new())),
+        Some(name) => return Ok((vec![locks.view(name)?], Vec::new())),
         None => locks.names()?,
     };
-    let (mut views, mut errors) = (Vec::new(), Vec::new());
+    let (mut views, mut failures) = (Vec::new(), Vec::new());
     for name in names {
-        match locks.lock(&name) {
-            Ok(lock) => views.push(View::of(&lock.status())),
-            Err(Error::Missing(_)) => {} // it has just been removed
-            Err(error) => errors.push(error),
+        match locks.view(&name) {
+            Ok(view) => views.push(view),
+            Err(failure) if failure.is_missing() => {} // it has just been removed
+            Err(failure) => failures.push(failure),
         }
     }
-    Ok((views, errors))
+    Ok((views, failures))
 }
 
 pub(crate) fn status(args: &Status) -> Result<ExitCode, Failure> {
-    let locks = directory(&args.place)?;
-    let (views, errors) = views(&locks, args.name.as_deref())?;
-    errors.iter().for_each(output::say);
+    let locks = locks(&args.place)?;
+    let (views, failures) = views(&*locks, args.name.as_deref())?;
+    failures.iter().for_each(output::say);
     if args.json {
         let json = if args.name.is_some() { serde_json::to_string(&views[0]) } else { serde_json::to_string(&views) };
         output::print(&(json.expect("plain data") + "\n"))?;
-    } else if views.is_empty() && errors.is_empty() {
-        output::print(&format!("no locks in {}\n", locks.path().display()))?;
+    } else if views.is_empty() && failures.is_empty() {
+        output::print(&format!("no locks in {}\n", locks.place()))?;
     } else {
         output::print(&views.iter().map(View::text).collect::<Vec<_>>().join("\n"))?;
     }
-    Ok(ExitCode::from(u8::from(!errors.is_empty())))
+    Ok(ExitCode::from(u8::from(!failures.is_empty())))
 }

@@ -6,7 +6,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use doorway::shared::Directory;
 use ratatui::{
     DefaultTerminal, Frame,
     crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers},
@@ -17,7 +16,7 @@ use ratatui::{
 };
 
 use super::{
-    directory,
+    Locks, locks,
     status::views,
     view::{View, Who, age},
 };
@@ -26,24 +25,28 @@ use crate::{args::named::Top, error::Failure, output::one_line};
 const EVERY: Duration = Duration::from_millis(500);
 
 pub(crate) fn top(args: &Top) -> Result<ExitCode, Failure> {
-    let locks = directory(&args.place)?;
+    let locks = locks(&args.place)?;
     if !stdout().is_terminal() {
         return Err(Failure::Usage("top is for a terminal; try doorway status".into()));
     }
-    views(&locks, args.name.as_deref())?; // what cannot be shown is said before the screen is cleared
+    views(&*locks, args.name.as_deref())?; // what cannot be shown is said before the screen is cleared
     let mut terminal = ratatui::try_init().map_err(Failure::Output)?;
-    let ended = show(&mut terminal, &locks, args.name.as_deref());
+    let ended = show(&mut terminal, &*locks, args.name.as_deref());
     ratatui::restore();
     ended.map(|()| ExitCode::SUCCESS)
 }
 
-fn show(terminal: &mut DefaultTerminal, locks: &Directory, name: Option<&str>) -> Result<(), Failure> {
+fn show(terminal: &mut DefaultTerminal, locks: &dyn Locks, name: Option<&str>) -> Result<(), Failure> {
     let mut scrolled: u16 = 0;
     loop {
         // A lock that is removed meanwhile is gone, and comes back when somebody makes it again.
-        let (views, errors) = views(locks, name).unwrap_or_default();
+        let (views, failures) = match views(locks, name) {
+            Err(failure) if failure.is_missing() => Default::default(),
+            Err(failure) => (Vec::new(), vec![failure]),
+            Ok(found) => found,
+        };
         let mut lines: Vec<Line<'static>> = views.iter().flat_map(lines).collect();
-        lines.extend(errors.iter().map(|error| Line::from(one_line(&error.to_string())).red()));
+        lines.extend(failures.iter().map(|failure| Line::from(one_line(&failure.to_string())).red()));
         let most = u16::try_from(lines.len().saturating_sub(1)).unwrap_or(u16::MAX);
         let until = Instant::now() + EVERY;
         loop {
@@ -86,10 +89,10 @@ fn wish(key: KeyEvent) -> Wish {
     }
 }
 
-fn draw(frame: &mut Frame<'_>, locks: &Directory, lines: &[Line<'static>], scrolled: u16) {
+fn draw(frame: &mut Frame<'_>, locks: &dyn Locks, lines: &[Line<'static>], scrolled: u16) {
     let [head, body, foot] =
         Layout::vertical([Constraint::Length(1), Constraint::Min(1), Constraint::Length(1)]).areas(frame.area());
-    let title = format!(" doorway top · {} ", one_line(&locks.path().display().to_string()));
+    let title = format!(" doorway top · {} ", one_line(&locks.place()));
     frame.render_widget(Paragraph::new(title).style(Style::new().reversed()), head);
     if lines.is_empty() {
         frame.render_widget(Paragraph::new("no locks: `doorway run NAME -- COMMAND` makes one").dim(), body);
@@ -124,7 +127,7 @@ fn row(first: Span<'static>, who: &Who) -> Line<'static> {
     let session = who.session.as_deref().map(|session| format!("[{}] ", one_line(session))).unwrap_or_default();
     Line::from(vec![
         first,
-        Span::from(format!("{:>8}  {:>8}  {session}", who.pid, age(who.seconds))),
+        Span::from(format!("{}{:>8}  {:>8}  {session}", who.on(), who.pid, age(who.seconds))),
         Span::from(one_line(&who.command)),
     ])
 }

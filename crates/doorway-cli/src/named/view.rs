@@ -2,7 +2,6 @@
 
 use std::{fmt::Write, time::Duration};
 
-use doorway::shared::{Kind, Status};
 use serde::Serialize;
 
 use crate::{output::one_line, table::columns};
@@ -27,6 +26,9 @@ pub(crate) struct Who {
     /// Its slot, if it holds one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) slot: Option<usize>,
+    /// Its machine, where the lock is not of this one alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) host: Option<String>,
     pub(crate) pid: i32,
     pub(crate) ticket: u64,
     pub(crate) session: Option<String>,
@@ -36,52 +38,22 @@ pub(crate) struct Who {
 }
 
 impl View {
-    pub(crate) fn of(status: &Status) -> Self {
-        let kind = match status.kind {
-            Kind::Semaphore => "semaphore",
-            Kind::Mutex => "mutex",
-            Kind::GroupLock => "group",
-        };
-        let holders = status.holders.iter().map(|holder| Who {
-            slot: Some(holder.slot),
-            pid: holder.pid,
-            ticket: holder.ticket,
-            session: holder.session.clone(),
-            seconds: holder.held.map(millis),
-            command: holder.command.clone(),
-        });
-        let waiting = status.waiting.iter().map(|waiter| Who {
-            slot: None,
-            pid: waiter.pid,
-            ticket: waiter.ticket,
-            session: waiter.session.clone(),
-            seconds: Some(millis(waiter.waited)),
-            command: waiter.command.clone(),
-        });
-        Self {
-            name: status.name.clone(),
-            kind,
-            // As many slots as there are rows is no bound.
-            slots: Some(status.slots).filter(|&slots| slots < status.capacity),
-            drained: status.drained,
-            holders: holders.collect(),
-            waiting: waiting.collect(),
-        }
-    }
-
     /// In a few lines.
     pub(crate) fn text(&self) -> String {
         let text = format!("{}: {}\n", one_line(&self.name), self.summary());
         let mut rows = Vec::new();
         if !(self.holders.is_empty() && self.waiting.is_empty()) {
-            rows.push(["", "pid", "for", "session", "command"].map(String::from).to_vec());
+            rows.push(["", "host", "pid", "for", "session", "command"].map(String::from).to_vec());
         }
         let row = |first: String, who: &Who| {
-            let session = who.session.clone().unwrap_or_default();
-            vec![first, who.pid.to_string(), age(who.seconds), session, one_line(&who.command)]
+            let [host, session] = [&who.host, &who.session].map(|text| one_line(text.as_deref().unwrap_or_default()));
+            vec![first, host, who.pid.to_string(), age(who.seconds), session, one_line(&who.command)]
         };
         rows.extend(self.holders.iter().map(|who| row(format!("slot {}", who.slot.unwrap_or(0)), who)));
         rows.extend(self.waiting.iter().enumerate().map(|(i, who)| row(format!("{i} ahead"), who)));
+        if self.holders.iter().chain(&self.waiting).all(|who| who.host.is_none()) {
+            rows.iter_mut().for_each(|row| _ = row.remove(1));
+        }
         text + &columns(&rows)
     }
 
@@ -101,8 +73,15 @@ impl View {
     }
 }
 
+impl Who {
+    /// Its machine, to be followed by something; nothing if it is this one.
+    pub(crate) fn on(&self) -> String {
+        self.host.as_deref().map(|host| one_line(host) + " ").unwrap_or_default()
+    }
+}
+
 /// Seconds, to the millisecond: more is not known.
-fn millis(time: Duration) -> f64 {
+pub(crate) fn seconds(time: Duration) -> f64 {
     time.as_millis() as f64 / 1000.0
 }
 

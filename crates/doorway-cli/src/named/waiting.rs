@@ -5,11 +5,10 @@ use std::{
     time::Duration,
 };
 
-use doorway::shared::{Lock, Place};
 use rustix::{process::getpgrp, termios::tcgetpgrp};
 
-use super::view::age;
-use crate::output::one_line;
+use super::view::{View, age};
+use crate::{error::Failure, output::one_line};
 
 /// A short wait shows nothing.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -35,11 +34,12 @@ impl Sign {
         }
     }
 
-    pub(crate) fn show(&mut self, lock: &Lock, place: &Place<'_>) {
+    pub(crate) fn show(&mut self, ahead: usize, view: impl FnOnce() -> Result<View, Failure>) {
         if self.visible && has_terminal() {
             self.shown = true;
+            let text = view().map_or_else(|failure| one_line(&failure.to_string()), |view| text(ahead, &view));
             // The terminal is not to break the line where it is narrow, for only the last part could be written over.
-            let _ = write!(stderr(), "\r\x1b[K\x1b[?7l{}\x1b[?7h", text(lock, place));
+            let _ = write!(stderr(), "\r\x1b[K\x1b[?7l{text}\x1b[?7h");
             let _ = stderr().flush();
         }
     }
@@ -59,16 +59,15 @@ fn has_terminal() -> bool {
 }
 
 /// `2 ahead of you · slot 0: pid 4711 python train.py, 12 min`
-fn text(lock: &Lock, place: &Place<'_>) -> String {
-    let status = lock.status();
-    let mut text = match (place.ahead(), status.drained) {
-        (_, true) => format!("{} is drained: `doorway resume {0}` lets people in again", status.name),
+fn text(ahead: usize, view: &View) -> String {
+    let mut text = match (ahead, view.drained) {
+        (_, true) => format!("{} is drained: `doorway resume {0}` lets people in again", view.name),
         (0, _) => "you are next".to_string(),
         (ahead, _) => format!("{ahead} ahead of you"),
     };
-    for holder in &status.holders {
-        let held = age(holder.held.map(|time| time.as_secs_f64()));
-        text.push_str(&one_line(&format!(" · slot {}: pid {} {}, {held}", holder.slot, holder.pid, holder.command)));
+    for who in &view.holders {
+        let (slot, on, held) = (who.slot.unwrap_or(0), who.on(), age(who.seconds));
+        text.push_str(&format!(" · slot {slot}: {on}pid {} {}, {held}", who.pid, who.command));
     }
-    text
+    one_line(&text)
 }

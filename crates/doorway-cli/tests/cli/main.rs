@@ -5,9 +5,15 @@
 mod bench;
 mod check;
 mod equivalent;
+#[cfg(feature = "etcd")]
+mod etcd;
+mod everywhere;
 mod explore;
 mod groups;
+#[cfg(feature = "etcd")]
+mod kit;
 mod list;
+mod locks;
 mod named;
 mod replay;
 mod report;

@@ -1,172 +1,15 @@
-//! Named locks: `run` and those who look after it, with real processes and real signals.
+//! Named locks of this machine: what they promise beyond what is promised everywhere, with real processes and real signals.
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Read},
-    os::unix::process::{CommandExt, ExitStatusExt},
-    path::PathBuf,
-    process::{Child, ChildStdout, Command, Stdio},
-    thread,
-    time::{Duration, Instant},
+    io::Read,
+    os::unix::process::ExitStatusExt,
+    process::{Command, Stdio},
 };
 
 use serde_json::Value;
-use tempfile::TempDir;
 
-use super::{Ran, command};
-
-/// A directory for locks of its own.
-struct Locks(TempDir);
-
-impl Locks {
-    fn new() -> Self {
-        Self(tempfile::tempdir().expect("a directory"))
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = command(args);
-        command.env("DOORWAY_DIR", self.0.path()).env_remove("DOORWAY_HELD");
-        command
-    }
-
-    fn ran(&self, args: &[&str]) -> Ran {
-        let output = self.command(args).output().expect("doorway starts");
-        let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).expect("it is text"));
-        assert!(!err.contains("panicked"), "{args:?}: {err}");
-        Ran { code: output.status.code(), out, err }
-    }
-
-    /// What one prints that goes well.
-    fn prints(&self, args: &[&str]) -> String {
-        let ran = self.ran(args);
-        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{args:?}");
-        ran.out
-    }
-
-    /// What one says that does not.
-    fn fails(&self, code: i32, args: &[&str]) -> String {
-        let ran = self.ran(args);
-        assert_eq!((ran.code, ran.out.as_str()), (Some(code), ""), "{args:?}: {}", ran.err);
-        assert_eq!(ran.err.lines().count(), 1, "{args:?}: {}", ran.err);
-        ran.err
-    }
-
-    fn status(&self, name: &str) -> Value {
-        serde_json::from_str(&self.prints(&["status", name, "--json"])).expect("it is JSON")
-    }
-
-    /// A command under `run` that has begun: it says its pid, and waits.
-    fn holder(&self, args: &[&str], script: &str) -> Holder {
-        let script = format!("echo $$; {script}");
-        let args = [&["run"], args, &["--", "sh", "-c", &script]].concat();
-        let mut wrapper = self.command(&args).stdout(Stdio::piped()).spawn().expect("doorway starts");
-        let mut out = BufReader::new(wrapper.stdout.take().expect("it is piped"));
-        let mut line = String::new();
-        out.read_line(&mut line).expect("it says its pid");
-        Holder { pid: line.trim().parse().expect("a pid"), wrapper, out }
-    }
-}
-
-struct Holder {
-    wrapper: Child,
-    pid: i32,
-    out: BufReader<ChildStdout>,
-}
-
-impl Holder {
-    /// What else it prints, and how the wrapper ends.
-    fn ends(mut self) -> (String, Option<i32>) {
-        let mut rest = String::new();
-        self.out.read_to_string(&mut rest).expect("it is text");
-        (rest, self.wrapper.wait().expect("it ends").code())
-    }
-}
-
-fn kill(pid: i32, signal: &str) {
-    let status = Command::new("kill").args([signal, &pid.to_string()]).status().expect("there is a kill");
-    assert!(status.success());
-}
-
-/// Waits for something that is to come soon.
-fn soon(what: &str, mut is_there: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !is_there() {
-        assert!(begin.elapsed() < Duration::from_secs(30), "{what}");
-        thread::sleep(Duration::from_millis(10));
-    }
-}
-
-fn is_alive(pid: i32) -> bool {
-    // A zombie has ended.
-    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z"))
-}
-
-#[test]
-fn a_command_runs_with_a_slot_and_its_exit_code_counts() {
-    let locks = Locks::new();
-    let show = "echo $DOORWAY_SLOT $DOORWAY_NAME $DOORWAY_SESSION.; exit 3";
-    let ran = locks.ran(&["run", "gpu", "--slots", "2", "--", "sh", "-c", show]);
-    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(3), "0 gpu .\n", ""));
-    let show = "echo $DOORWAY_SLOT $DOORWAY_NAME $DOORWAY_SESSION.";
-    assert_eq!(locks.prints(&["run", "db", "--session", "read", "--", "sh", "-c", show]), "0 db read.\n");
-    // As a shell says it: killed by a signal, no such command, no command at all.
-    assert_eq!(locks.ran(&["run", "gpu", "--slots", "2", "--", "sh", "-c", "kill -9 $$"]).code, Some(137));
-    assert!(locks.fails(127, &["run", "a", "--", "no-such-command"]).contains("no-such-command"));
-    assert!(locks.fails(126, &["run", "a", "--", "/etc/passwd"]).contains("/etc/passwd"));
-    assert_eq!(locks.status("a")["holders"], Value::Array(Vec::new()));
-    // Tickets grow.
-    let ticket = || {
-        locks.prints(&["run", "a", "--", "sh", "-c", "echo $DOORWAY_TICKET"]).trim().parse::<u64>().expect("a number")
-    };
-    assert!(ticket() < ticket());
-}
-
-#[test]
-fn who_must_not_wait_does_not() {
-    let locks = Locks::new();
-    let holder = locks.holder(&["gpu"], "exec sleep 1000");
-    let begin = Instant::now();
-    assert_eq!(locks.ran(&["run", "gpu", "--no-wait", "--", "echo", "no"]).code, Some(75));
-    assert_eq!(locks.ran(&["run", "gpu", "--timeout", "100ms", "--", "echo", "no"]).code, Some(75));
-    assert!(begin.elapsed() >= Duration::from_millis(100));
-    let args = ["run", "gpu", "--no-wait", "--conflict-exit-code", "5", "--", "echo", "no"];
-    assert_eq!(locks.ran(&args).code, Some(5));
-    // Who has given up is not in line any more.
-    let status = locks.status("gpu");
-    assert_eq!(
-        (status["holders"][0]["pid"].as_i64(), status["waiting"].as_array().map(Vec::len)),
-        (Some(holder.pid.into()), Some(0))
-    );
-    kill(holder.pid, "-TERM");
-    assert_eq!(holder.ends().1, Some(143));
-    locks.prints(&["run", "gpu", "--timeout", "30", "--", "true"]);
-}
-
-#[test]
-fn whoever_came_first_goes_first() {
-    let locks = Locks::new();
-    let log = locks.path(".log");
-    let holder = locks.holder(&["one"], "exec sleep 1000");
-    let waiting = || locks.status("one")["waiting"].as_array().map_or(0, Vec::len);
-    let script = |i: usize| format!("echo {i} >> {}", log.display());
-    let others: Vec<Child> = (0..5)
-        .map(|i| {
-            let child = locks.command(&["run", "one", "--", "sh", "-c", &script(i)]).spawn().expect("it starts");
-            soon("it is in line", || waiting() == i + 1);
-            child
-        })
-        .collect();
-    kill(holder.pid, "-TERM");
-    for mut child in others {
-        assert!(child.wait().expect("it ends").success());
-    }
-    assert_eq!(fs::read_to_string(log).expect("they have written"), "0\n1\n2\n3\n4\n");
-    holder.ends();
-}
+use super::locks::{Locks, is_alive, kill, soon};
 
 /// The wrapper is killed; the command goes on, and keeps its slot until it ends.
 #[test]
@@ -191,120 +34,6 @@ fn a_daemon_that_is_left_behind_does_not_keep_the_slot() {
     assert!(is_alive(daemon));
     locks.prints(&["run", "gpu", "--no-wait", "--", "true"]);
     kill(daemon, "-KILL");
-}
-
-#[test]
-fn signals_are_passed_on() {
-    let locks = Locks::new();
-    for signal in ["TERM", "INT", "HUP", "USR1"] {
-        let holder =
-            locks.holder(&["gpu"], &format!("trap 'echo got {signal}; exit 7' {signal}; while :; do sleep 0.05; done"));
-        thread::sleep(Duration::from_millis(100)); // the trap is set after the pid is said
-        kill(holder.wrapper.id() as i32, &format!("-{signal}"));
-        assert_eq!(holder.ends(), (format!("got {signal}\n"), Some(7)));
-    }
-}
-
-/// A wrapper stands still when its command does, and both go on together.
-#[test]
-fn stopping_and_going_on() {
-    let locks = Locks::new();
-    let mut wrapper = locks.command(&["run", "gpu", "--", "sleep", "1000"]);
-    let mut wrapper = wrapper.process_group(0).spawn().expect("it starts");
-    soon("it holds", || locks.ran(&["status", "gpu", "--json"]).out.contains("\"slot\":0"));
-    let pid = locks.status("gpu")["holders"][0]["pid"].as_i64().expect("a pid") as i32;
-    let state = |pid: i32| {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it is there");
-        stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next())
-    };
-    kill(wrapper.id() as i32, "-TSTP");
-    soon("both stand still", || state(pid) == Some('T') && state(wrapper.id() as i32) == Some('T'));
-    // Stopped is not dead.
-    assert_eq!(locks.ran(&["run", "gpu", "--timeout", "150ms", "--", "true"]).code, Some(75));
-    kill(wrapper.id() as i32, "-CONT");
-    soon("both go on", || state(pid) == Some('S') && state(wrapper.id() as i32) == Some('S'));
-    kill(wrapper.id() as i32, "-TERM");
-    assert_eq!(wrapper.wait().expect("it ends").code(), Some(143));
-}
-
-#[test]
-fn nobody_waits_for_itself() {
-    let locks = Locks::new();
-    let doorway = env!("CARGO_BIN_EXE_doorway");
-    let dir = locks.0.path().to_str().expect("text");
-    let nested = [doorway, "run", "gpu", "--dir", dir, "--", "true"];
-    for around in [&[][..], &["env", "-i"], &["sh", "-c", "\"$@\"; exit $?", "sh"], &["setsid", "-w"]] {
-        let args = [&["run", "gpu", "--"], around, &nested].concat();
-        let ran = locks.ran(&args);
-        assert_eq!(ran.code, Some(73), "{around:?}: {}", ran.err);
-        assert!(ran.err.contains("it would wait for itself"), "{}", ran.err);
-    }
-    // Around another lock, too; and another name inside is no trouble.
-    let inner = format!("{doorway} run other -- {}", nested.join(" "));
-    assert_eq!(locks.ran(&["run", "gpu", "--", "sh", "-c", &inner]).code, Some(73));
-    locks.prints(&["run", "gpu", "--", doorway, "run", "other", "--", "true"]);
-    // What an earlier command has left in the environment means nothing.
-    let left = locks.prints(&["run", "gpu", "--", "sh", "-c", "echo \"$DOORWAY_HELD\""]);
-    let ran = locks.command(&["run", "gpu", "--", "true"]).env("DOORWAY_HELD", left.trim_end()).status();
-    assert!(ran.expect("it starts").success());
-}
-
-#[test]
-fn sessions_share_and_exclude() {
-    let locks = Locks::new();
-    let read = locks.holder(&["db", "--session", "read"], "exec sleep 1000");
-    locks.prints(&["run", "db", "--session", "read", "--no-wait", "--", "true"]);
-    assert_eq!(locks.ran(&["run", "db", "--session", "write", "--no-wait", "--", "true"]).code, Some(75));
-    let status = locks.status("db");
-    assert_eq!(
-        (&status["kind"], &status["slots"], &status["holders"][0]["session"]),
-        (&"group".into(), &Value::Null, &"read".into())
-    );
-    kill(read.pid, "-TERM");
-    read.ends();
-    locks.prints(&["run", "db", "--session", "write", "--timeout", "30", "--", "true"]);
-    // A bound on those of one session.
-    let one = locks.holder(&["few", "--session", "read", "--slots", "1"], "exec sleep 1000");
-    assert_eq!(
-        locks.ran(&["run", "few", "--session", "read", "--slots", "1", "--no-wait", "--", "true"]).code,
-        Some(75)
-    );
-    kill(one.pid, "-TERM");
-    one.ends();
-}
-
-#[test]
-fn another_kind_or_number_of_slots_is_refused_with_both() {
-    let locks = Locks::new();
-    locks.prints(&["run", "gpu", "--slots", "2", "--", "true"]);
-    let complaint = locks.fails(78, &["run", "gpu", "--slots", "3", "--", "true"]);
-    assert!(complaint.contains("2 slots") && complaint.contains("--slots 3"), "{complaint}");
-    assert!(locks.fails(78, &["run", "gpu", "--", "true"]).contains("2 slots"));
-    assert!(locks.fails(78, &["run", "gpu", "--session", "a", "--", "true"]).contains("semaphore"));
-    locks.prints(&["set", "gpu", "--slots", "3"]);
-    locks.prints(&["run", "gpu", "--slots", "3", "--", "true"]);
-}
-
-#[test]
-fn drained_resumed_and_removed() {
-    let locks = Locks::new();
-    let holder = locks.holder(&["gpu"], "exec sleep 1000");
-    let complaint = locks.fails(75, &["rm", "gpu"]);
-    assert!(complaint.contains("1 hold"), "{complaint}");
-    locks.prints(&["drain", "gpu"]);
-    kill(holder.pid, "-TERM");
-    holder.ends();
-    assert_eq!(locks.ran(&["run", "gpu", "--timeout", "100ms", "--", "true"]).code, Some(75));
-    assert!(locks.prints(&["status"]).contains("drained"));
-    locks.prints(&["resume", "gpu"]);
-    locks.prints(&["run", "gpu", "--timeout", "30", "--", "true"]);
-    locks.prints(&["rm", "gpu"]);
-    assert!(!locks.path("gpu").exists());
-    assert!(locks.prints(&["status"]).contains("no locks"));
-    assert_eq!(locks.prints(&["status", "--json"]), "[]\n");
-    for args in [&["rm", "gpu"][..], &["status", "gpu"], &["set", "gpu", "--slots", "2"], &["drain", "gpu"]] {
-        assert!(locks.fails(2, args).contains("no such lock"), "{args:?}");
-    }
 }
 
 /// A lock whose file is removed under its users is lost, and they are told.
@@ -365,8 +94,8 @@ fn bad_names_and_files_are_refused() {
 fn driven(program: &str, args: &[&str], locks: &Locks, input: &str) -> Option<String> {
     use std::io::Write;
     let mut command = Command::new(program);
-    command.args(args).env("DOORWAY_DIR", locks.0.path()).env("DOORWAY", env!("CARGO_BIN_EXE_doorway"));
-    let spawned = command.current_dir(locks.0.path()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    command.args(args).env("DOORWAY_DIR", locks.directory.path()).env("DOORWAY", env!("CARGO_BIN_EXE_doorway"));
+    let spawned = command.current_dir(locks.directory.path()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut child = spawned.ok()?;
     child.stdin.take().expect("it is piped").write_all(input.as_bytes()).expect("it reads");
     let output = child.wait_with_output().expect("it ends");

@@ -1,0 +1,64 @@
+//! Signals that end this process while it waits. It leaves the line first: nobody is to wait for one that has gone away.
+
+use std::{
+    fs,
+    future::poll_fn,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    task::Poll::{Pending, Ready},
+};
+
+use signal_hook::{
+    consts::signal::{SIGHUP, SIGINT, SIGQUIT, SIGTERM},
+    flag::register_usize,
+};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Those signals, from when this was made.
+pub(crate) struct Calls {
+    heard: Vec<(i32, Signal)>,
+    /// The last one that has come. This is known at once, the other a little later.
+    last: Arc<AtomicUsize>,
+}
+
+impl Calls {
+    /// Whoever started this may want some of them ignored: `nohup` does, and a shell for what runs in the background. So it stays.
+    pub(crate) fn new() -> io::Result<Self> {
+        let ignored = ignored();
+        let mut calls = Self { heard: Vec::new(), last: Arc::default() };
+        for number in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
+            if ignored >> (number - 1) & 1 == 0 {
+                calls.heard.push((number, signal(SignalKind::from_raw(number))?));
+                register_usize(number, calls.last.clone(), number as usize)?;
+            }
+        }
+        Ok(calls)
+    }
+
+    /// One that has come.
+    pub(crate) fn came(&self) -> Option<i32> {
+        Some(self.last.load(SeqCst) as i32).filter(|&number| number != 0)
+    }
+
+    /// The next one.
+    pub(crate) async fn next(&mut self) -> i32 {
+        poll_fn(|context| {
+            let mut called = self.heard.iter_mut().filter_map(|(number, signal)| {
+                let came = signal.poll_recv(context).is_ready();
+                came.then_some(*number)
+            });
+            called.next().map_or(Pending, Ready)
+        })
+        .await
+    }
+}
+
+/// The signals that are ignored, a bit for each.
+fn ignored() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}

@@ -1,0 +1,169 @@
+//! Locks of this machine, in a directory.
+
+use std::{
+    io,
+    process::{Child, Command},
+    time::Duration,
+};
+
+use doorway::shared::{Directory, GroupLock, Kind, Lock, NotYet, Permit, Place, Semaphore, Status};
+
+use super::{
+    Change, Locks,
+    run::{Asked, Held},
+    view::{View, Who, seconds},
+};
+use crate::{
+    args::named::{Place as Where, Run},
+    error::Failure,
+};
+
+pub(crate) fn directory(place: &Where) -> Result<Directory, Failure> {
+    Ok(match &place.dir {
+        Some(path) => Directory::at(path)?,
+        None => Directory::of_user()?,
+    })
+}
+
+impl Locks for Directory {
+    fn place(&self) -> String {
+        self.path().display().to_string()
+    }
+
+    fn names(&self) -> Result<Vec<String>, Failure> {
+        Ok(self.names()?)
+    }
+
+    fn view(&self, name: &str) -> Result<View, Failure> {
+        Ok(view(&self.lock(name)?.status()))
+    }
+
+    fn change(&self, name: &str, change: Change) -> Result<(), Failure> {
+        let lock = self.lock(name)?;
+        Ok(match change {
+            Change::Slots(slots) => lock.set_slots(slots),
+            Change::Drain => lock.drain(),
+            Change::Resume => lock.resume(),
+            Change::Remove => lock.remove(),
+        }?)
+    }
+}
+
+fn view(status: &Status) -> View {
+    let kind = match status.kind {
+        Kind::Semaphore => "semaphore",
+        Kind::Mutex => "mutex",
+        Kind::GroupLock => "group",
+    };
+    let holders = status.holders.iter().map(|holder| Who {
+        slot: Some(holder.slot),
+        host: None,
+        pid: holder.pid,
+        ticket: holder.ticket,
+        session: holder.session.clone(),
+        seconds: holder.held.map(seconds),
+        command: holder.command.clone(),
+    });
+    let waiting = status.waiting.iter().map(|waiter| Who {
+        slot: None,
+        host: None,
+        pid: waiter.pid,
+        ticket: waiter.ticket,
+        session: waiter.session.clone(),
+        seconds: Some(seconds(waiter.waited)),
+        command: waiter.command.clone(),
+    });
+    View {
+        name: status.name.clone(),
+        kind,
+        // As many slots as there are rows is no bound.
+        slots: Some(status.slots).filter(|&slots| slots < status.capacity),
+        drained: status.drained,
+        holders: holders.collect(),
+        waiting: waiting.collect(),
+    }
+}
+
+/// A lock of the kind that was asked for.
+pub(crate) enum Local {
+    Slots(Semaphore),
+    Sessions(GroupLock, String),
+}
+
+impl Local {
+    pub(crate) fn open(args: &Run) -> Result<Self, Failure> {
+        let locks = directory(&args.place)?;
+        Ok(match &args.session {
+            None => Self::Slots(locks.semaphore(&args.name, args.slots.unwrap_or(1))?),
+            Some(session) => Self::Sessions(locks.group_lock(&args.name, args.slots)?, session.clone()),
+        })
+    }
+
+    fn lock(&self) -> &Lock {
+        match self {
+            Self::Slots(lock) => lock,
+            Self::Sessions(lock, _) => lock,
+        }
+    }
+
+    fn session(&self) -> Option<&str> {
+        match self {
+            Self::Slots(_) => None,
+            Self::Sessions(_, session) => Some(session),
+        }
+    }
+}
+
+impl Asked for Local {
+    type Place<'a> = Place<'a>;
+    type Permit<'a> = Permit<'a>;
+
+    fn id(&self) -> String {
+        self.lock().path().display().to_string()
+    }
+
+    fn view(&self) -> Result<View, Failure> {
+        Ok(view(&self.lock().status()))
+    }
+
+    fn try_enter(&self) -> Result<Option<Permit<'_>>, Failure> {
+        Ok(self.lock().try_enter(self.session())?.map(Place::wait).transpose()?)
+    }
+
+    fn enter(&self) -> Result<Place<'_>, Failure> {
+        Ok(self.lock().enter(self.session())?)
+    }
+
+    fn ahead(place: &Place<'_>) -> usize {
+        place.ahead()
+    }
+
+    fn wait<'a>(&'a self, place: Place<'a>, limit: Duration) -> Result<Result<Permit<'a>, Place<'a>>, Failure> {
+        match place.wait_timeout(limit) {
+            Ok(permit) => Ok(Ok(permit)),
+            Err(NotYet::Late(place)) => Ok(Err(place)),
+            Err(NotYet::Failed(error)) => Err(error.into()),
+        }
+    }
+}
+
+/// The slot is the command's from before it begins; when it has ended it is taken back, so that nobody takes the end for an accident.
+impl Held for Permit<'_> {
+    fn slot(&self) -> usize {
+        self.slot()
+    }
+
+    fn ticket(&self) -> u64 {
+        self.ticket()
+    }
+
+    fn spawn(&mut self, command: &mut Command) -> io::Result<Child> {
+        self.note(); // so that others see since when
+        Permit::spawn(self, command)
+    }
+
+    fn give_back(self) -> Result<(), Failure> {
+        self.take_back()?;
+        Ok(self.check()?)
+    }
+}
