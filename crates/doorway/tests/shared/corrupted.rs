@@ -23,7 +23,7 @@ const ROWS: usize = 4;
 
 /// What came of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// It was not opened.
     Refused,
     /// Something that was done with it said that it is damaged.
@@ -55,7 +55,7 @@ impl Scribble {
 }
 
 /// Makes the file of a lock, corrupts it, and uses it in every way.
-pub fn exercise(locks: &Directory, input: &[u8]) -> Outcome {
+pub(crate) fn exercise(locks: &Directory, input: &[u8]) -> Outcome {
     let [what, low, high, scribbles @ ..] = input else { return Outcome::Fine };
     let scribbles: Vec<Scribble> = scribbles.chunks_exact(11).filter_map(Scribble::of).collect();
     let mut bytes = sound(locks, *what);
