@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::atomic::Ordering::SeqCst};
 
 use super::*;
 use crate::kit::{
-    history::Mark,
+    history::{Mark, parse_lease},
     notes::{Note, What, now},
 };
 
@@ -105,6 +105,15 @@ async fn a_leader_that_sleeps_for_longer_than_a_lease() {
     cluster.go_on(leader);
     // In which what it does shows.
     tokio::time::sleep(Duration::from_secs(3)).await;
+    let by_etcd = stay.iter().filter(|holder| holder.is_finished()).count();
+    if by_etcd == 0 {
+        // That is a matter of chance. So that somebody loses, the lease of the first in line is ended here.
+        let line = cluster.gateway().keys(&format!("/doorway/{LOCK}/q/")).expect("it can be read");
+        let lease = parse_lease(line[0].0.rsplit('/').next().expect("the name of a place"));
+        let id = serde_json::json!({"ID": lease.to_string()});
+        cluster.gateway().post("/v3/lease/revoke", &id).expect("it is there");
+        until(Duration::from_secs(20), "its holder knows", || stay.iter().any(JoinHandle::is_finished)).await;
+    }
     let resumed = now();
     for who in STAY..8 {
         goes_in(&notes, who, resumed).await;
@@ -125,8 +134,11 @@ async fn a_leader_that_sleeps_for_longer_than_a_lease() {
     for work in work {
         errors.extend(work.await.expect("nobody panics"));
     }
-    println!("{lost} of {STAY} holders lost their lease, {} passages of others failed: {errors:?}", errors.len());
+    println!(
+        "{lost} of {STAY} holders lost their lease, {by_etcd} by etcd's own doing, {} passages of others failed: {errors:?}",
+        errors.len()
+    );
     assert!(errors.iter().all(|error| matches!(error, Error::Lost(_) | Error::Refused { .. })), "{errors:?}");
     let account = judged(&cluster.gateway());
-    assert!(account.lost >= lost, "{account:?}");
+    assert!(lost > 0 && account.lost >= lost, "{account:?}");
 }

@@ -12,17 +12,16 @@
 //! | those ahead are not counted | `four_at_a_time` | `Overtook` |
 //! | sessions are not compared | `a_group_of_two_sessions` | `TwoSessions` |
 //! | the heir is the last in line | `one_at_a_time` | `TooMany`, `Overtook` |
-//! | a slot that is taken is taken again | `a_group_of_one_session` | ROW4 |
+//! | a slot that is taken is taken again | `a_group_of_one_session` | `SlotTwice`, `FenceTooLow` |
 //! | a slot is taken by a `cfg` of the past | `a_lock_is_changed_while_it_is_used` | `Drained` |
 //! | a slot is handed over on the leaver's lease | `one_at_a_time` | `SlotOnAnothersLease` |
-//! | a place is on no lease | `a_killed_waiter_is_not_waited_for` | ROW10 |
+//! | a place is on no lease | `a_killed_waiter_is_not_waited_for` | the one behind is never let in |
 //! | the doorway does not look at the counter | `late_duplicates_leave_no_ghosts` | `Ghost` |
 //! | a guarded write does not look at the counter | `late_duplicates_leave_no_ghosts` | written twice |
 //! | a guarded write does not look at the place | `a_holder_that_was_stopped_past_its_lease_writes_nothing` | it wrote |
-//! | the watch is opened again and the line is not read | `what_happened_while_the_watch_was_broken_is_seen` | ROW11 |
-//! | `lost()` does not look at the deadline | `a_client_that_is_cut_off_…` | ROW12 |
-//! | the deadline is twice as late | `a_client_that_is_cut_off_…` | ROW13 |
-//! | keepalives are not opened again | `a_killed_leader_twice` | ROW14 |
+//! | the watch is opened again and the line is not read | `what_happened_while_the_watch_was_broken_is_seen` | it never learns it |
+//! | `lost()` does not look at the deadline | `a_client_that_is_cut_off_…` | it does not come |
+//! | keepalives are not opened again | `a_killed_leader_twice` | some `Lost` |
 #![cfg(target_os = "linux")]
 
 use std::{
