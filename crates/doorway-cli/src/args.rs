@@ -16,6 +16,32 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+impl Cli {
+    /// What was typed. For `doorway run`, which is run a thousand times a minute, no other command is described to the parser first.
+    pub(crate) fn typed() -> Result<Self, clap::Error> {
+        if std::env::args_os().nth(1).is_some_and(|word| word == "run") {
+            return Running::try_parse()
+                .map(|Running { command: OnlyRun::Run(run) }| Self { command: Command::Run(run) });
+        }
+        Self::try_parse()
+    }
+}
+
+/// The same with one command.
+#[derive(Debug, Parser)]
+#[command(name = "doorway", version, max_term_width = 100)]
+struct Running {
+    #[command(subcommand)]
+    command: OnlyRun,
+}
+
+#[derive(Debug, Subcommand)]
+enum OnlyRun {
+    /// Wait for a slot of a named lock, run a command, and give the slot back
+    #[command(after_help = named::RUN_HELP)]
+    Run(named::Run),
+}
+
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "there is only one of it")]
 pub(crate) enum Command {

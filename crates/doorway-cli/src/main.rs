@@ -16,15 +16,13 @@ mod table;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::{
     args::{Cli, Command},
     error::Failure,
 };
 
 fn main() -> ExitCode {
-    match Cli::try_parse() {
+    match Cli::typed() {
         Ok(cli) => match run(cli) {
             Ok(code) => code,
             Err(failure) => {
