@@ -89,7 +89,7 @@ fn study(entrant: &'static Entrant, quick: bool) -> Study {
 fn settings(entrant: &Entrant, quick: bool) -> Vec<(Setting, u64)> {
     let one = |setting: Setting| setting.passages(1);
     let small = 1_000_000;
-    let (middle, large) = if quick { (2_000_000, 600_000) } else { (20_000_000, 20_000_000) };
+    let (middle, large) = if quick { (2_000_000, 600_000) } else { (20_000_000, 10_000_000) };
     let mut all = match entrant.claims.problem {
         Problem::Mutex if entrant.attempts.is_some() => {
             let two = Setting::slots(2, 1);
