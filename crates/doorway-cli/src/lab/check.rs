@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{steps::steps, watch::watched};
 use crate::{
-    args::Check,
+    args::lab::Check,
     error::Failure,
     output::{print, say},
     table::{columns, grouped},

@@ -11,7 +11,7 @@ use super::{
     watch::watched,
 };
 use crate::{
-    args::{Check, Instance},
+    args::lab::{Check, Instance},
     error::Failure,
     output::print,
     table::{columns, grouped},

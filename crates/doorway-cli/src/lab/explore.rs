@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use doorway_lab::viewer::{ExploreError, Explorer};
 
 use crate::{
-    args::Explore,
+    args::lab::Explore,
     error::Failure,
     http::{Request, Response, Server},
     output::{print, say},

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::{listed, timestamps_of};
-use crate::{args::List, error::Failure, output::print, table::columns};
+use crate::{args::lab::List, error::Failure, output::print, table::columns};
 
 /// Runs the command.
 pub(crate) fn run(args: &List) -> Result<ExitCode, Failure> {

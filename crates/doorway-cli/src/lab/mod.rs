@@ -18,7 +18,7 @@ use doorway_core::{Problem, Size};
 use doorway_lab::{Entrant, Subject};
 
 use crate::{
-    args::{Instance, Lab},
+    args::lab::{Instance, Lab},
     error::Failure,
 };
 

@@ -7,7 +7,7 @@ use doorway_lab::{trace::Trace, viewer::Film};
 
 use super::{check::write_film, steps::steps};
 use crate::{
-    args::Replay,
+    args::lab::Replay,
     error::Failure,
     output::{one_line, print, read},
     table::columns,

@@ -22,7 +22,7 @@ use self::{
     plan::{Job, Plan},
 };
 use crate::{
-    args::Report,
+    args::lab::Report,
     error::Failure,
     output::print,
     progress::{Pace, shown},

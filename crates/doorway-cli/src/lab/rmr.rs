@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::{MAX_N, MAX_SESSIONS, SESSIONS, watch::watched};
 use crate::{
-    args::{For, Rmr},
+    args::lab::{For, Rmr},
     error::Failure,
     output::print,
     progress::shown,

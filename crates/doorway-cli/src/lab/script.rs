@@ -15,7 +15,7 @@ use super::{
     steps::steps,
 };
 use crate::{
-    args::Check,
+    args::lab::Check,
     error::Failure,
     output::{print, read},
 };

@@ -11,7 +11,7 @@ use doorway_lab::{
 use serde_json::json;
 
 use crate::{
-    args::Simulate,
+    args::lab::Simulate,
     error::Failure,
     output::{print, read},
     table::{columns, grouped},

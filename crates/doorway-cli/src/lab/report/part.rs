@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
-    args::{Cli, Command, Lab},
+    args::{Cli, Command, lab::Lab},
     bench,
     error::Failure,
     lab::{check, rmr},
