@@ -9,7 +9,7 @@ use std::{
 
 use rustix::{
     fd::OwnedFd,
-    fs::{AtFlags, CWD, Dir, FlockOperation, Mode, OFlags, Stat},
+    fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat},
     io::Errno,
     process::{geteuid, getuid},
 };
@@ -24,6 +24,8 @@ const CAPACITY: usize = 256;
 
 /// The most rows that there can be.
 pub(super) const MOST: usize = doorway_core::recoverable::Tally::MOST as usize;
+
+const NO_DIRECTORY: &str = "it is a link, or no directory";
 
 /// A directory with named locks, one file each.
 ///
@@ -62,14 +64,20 @@ impl Directory {
     /// # Errors
     /// When somebody else could put files there, or it cannot be made.
     pub fn at(path: impl Into<PathBuf>) -> Result<Self, Error> {
-        let path = path.into();
-        match rustix::fs::mkdir(&path, Mode::RWXU) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(errno) => return Err(Error::system(path, errno)),
-        }
         let capacity = env::var("DOORWAY_CAPACITY").ok().and_then(|text| text.parse().ok()).unwrap_or(CAPACITY);
-        let directory = Self { path, capacity: capacity.clamp(1, MOST), group: None };
-        directory.open()?;
+        let directory = Self { path: path.into(), capacity: capacity.clamp(1, MOST), group: None };
+        let fail = |errno| Error::system(&directory.path, errno);
+        let stat = match rustix::fs::lstat(&directory.path) {
+            Err(Errno::NOENT) => {
+                match rustix::fs::mkdir(&directory.path, Mode::RWXU) {
+                    Ok(()) | Err(Errno::EXIST) => {} // somebody else has made it meanwhile
+                    Err(errno) => return Err(fail(errno)),
+                }
+                rustix::fs::lstat(&directory.path)
+            }
+            found => found,
+        };
+        directory.trust(&stat.map_err(fail)?)?;
         Ok(directory)
     }
 
@@ -158,22 +166,34 @@ impl Directory {
     /// The directory, if it may be trusted.
     pub(super) fn open(&self) -> Result<OwnedFd, Error> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let wrong = |why| Error::Directory { path: self.path.clone(), why };
         let directory = rustix::fs::openat(CWD, &self.path, flags, Mode::empty()).map_err(|errno| match errno {
-            Errno::LOOP | Errno::NOTDIR => wrong("it is a link, or no directory"),
+            Errno::LOOP | Errno::NOTDIR => self.wrong(NO_DIRECTORY),
             errno => Error::system(&self.path, errno),
         })?;
         let stat = rustix::fs::fstat(&directory).map_err(|errno| Error::system(&self.path, errno))?;
+        self.trust(&stat)?;
+        Ok(directory)
+    }
+
+    fn wrong(&self, why: &'static str) -> Error {
+        Error::Directory { path: self.path.clone(), why }
+    }
+
+    /// Whether nobody else can put files there.
+    fn trust(&self, stat: &Stat) -> Result<(), Error> {
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+            return Err(self.wrong(NO_DIRECTORY));
+        }
         let (mode, sticky) = (stat.st_mode & 0o777, stat.st_mode & 0o1000 != 0);
         let mine = stat.st_uid == geteuid().as_raw() || stat.st_uid == 0;
         let groups = self.group.is_some_and(|gid| stat.st_gid == gid);
         if !mine && !groups {
-            return Err(wrong("it belongs to somebody else"));
+            return Err(self.wrong("it belongs to somebody else"));
         }
         if mode & 0o002 != 0 && !sticky || mode & 0o020 != 0 && !sticky && !groups {
-            return Err(wrong("others may write into it"));
+            return Err(self.wrong("others may write into it"));
         }
-        Ok(directory)
+        Ok(())
     }
 
     /// The file of a lock.

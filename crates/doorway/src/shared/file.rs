@@ -121,8 +121,8 @@ impl File {
             return Err(truncated(HEADER));
         }
         let fail = |errno| Error::system(&path, errno);
-        let header = Map::of(&fd, HEADER).map_err(fail)?;
-        let word = |i: usize| header.words()[i].load(SeqCst);
+        let map = Map::of(&fd, words(MOST).min(found as usize / 8)).map_err(fail)?;
+        let word = |i: usize| map.words()[i].load(SeqCst);
         if word(at::MAGIC) != MAGIC {
             return Err(foreign("it is not the file of a lock"));
         }
@@ -137,7 +137,6 @@ impl File {
         if [word(at::PID_NAMESPACE), word(at::TIME_NAMESPACE)] != namespaces() {
             return Err(Error::Namespace(path));
         }
-        let map = Map::of(&fd, words(rows)).map_err(fail)?;
         let (table, _) = layout(kind, rows, 1);
         let file = Self { map, fd, table, kind, path, directory: directory.clone() };
         if file.is_removed() {

@@ -1,4 +1,4 @@
-//! Mapped memory as atomic words: the only unsafe code of named locks.
+//! Mapped memory as atomic words.
 
 use std::{
     ptr::{self, NonNull},

@@ -52,6 +52,8 @@ mod sessions;
 #[expect(unsafe_code, reason = "between fork and exec")]
 mod spawn;
 mod status;
+#[expect(unsafe_code, reason = "a child in the memory of its parent")]
+mod vfork;
 mod waiting;
 
 use std::{fmt, ops::Deref};

@@ -4,7 +4,7 @@
 use std::{
     env,
     fs::{self, Permissions},
-    io::{BufRead, BufReader, Read, Write},
+    io::{self, BufRead, BufReader, Read, Write},
     os::unix::{
         fs::{PermissionsExt, symlink},
         process::CommandExt,

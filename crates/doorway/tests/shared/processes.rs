@@ -137,6 +137,83 @@ fn a_slot_comes_back_from_a_child_that_has_ended() {
     assert!(!semaphore.acquire().expect("it is free").recovered());
 }
 
+/// As one that is spawned does.
+#[test]
+fn a_program_that_is_started_has_the_slot() {
+    let (_place, locks) = directory();
+    let semaphore = locks.semaphore("a", 1).expect("it is made");
+    let permit = semaphore.acquire().expect("it is free");
+    let start = |words: &[&str]| permit.start(words, env::vars_os(), |pid| pid.cast_signed());
+    let pid = start(&["sleep", "60"]).expect("it starts");
+    let holder = &semaphore.status().holders[0];
+    assert_eq!((holder.pid, holder.command.as_str()), (pid, "sleep 60"));
+    // A second one does not get what the first one has.
+    let file = locks.path().join(".written");
+    let script = format!("echo > {}", file.display());
+    assert_eq!(start(&["sh", "-c", &script]).map_err(|error| error.raw_os_error()), Err(Some(libc::ESTALE)));
+    assert!(!file.exists(), "it must not run");
+    drop(permit);
+    assert!(semaphore.try_acquire().expect("it works").is_none());
+    let pid = rustix::process::Pid::from_raw(pid).expect("it is a number");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it runs");
+    assert!(semaphore.acquire().expect("a zombie has no slot").recovered());
+    rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty()).expect("it has ended");
+}
+
+#[test]
+fn what_cannot_be_started_says_why() {
+    let (_place, locks) = directory();
+    let semaphore = locks.semaphore("a", 1).expect("it is made");
+    for (words, kind) in [
+        (&["no-such-program"][..], io::ErrorKind::NotFound),
+        (&["/"], io::ErrorKind::PermissionDenied),
+        (&["a\0b"], io::ErrorKind::InvalidInput),
+        (&[], io::ErrorKind::InvalidInput),
+    ] {
+        let permit = semaphore.acquire().expect("it is free");
+        let error = permit.start(words, env::vars_os(), |_| ()).expect_err("it cannot");
+        assert_eq!(error.kind(), kind, "{words:?}: {error}");
+        // Who has tried it has ended, and has the slot no more.
+        permit.take_back().expect("it works");
+        drop(permit);
+        assert!(!semaphore.acquire().expect("it is free").recovered(), "{words:?}");
+    }
+}
+
+/// A program has the signals of who starts it: what is blocked and what is ignored, but for what Rust programs ignore. Meanwhile that one hears of none.
+#[test]
+fn signals_are_handed_on_to_a_program() {
+    /// The bits of a line of `/proc/…/status`.
+    fn bits(status: &str, what: &str) -> u64 {
+        let line = status.lines().find_map(|line| line.strip_prefix(what)).expect("it is there");
+        u64::from_str_radix(line.trim(), 16).expect("a number")
+    }
+    let bit = |signal: i32| 1_u64 << (signal - 1);
+    let mine = || fs::read_to_string("/proc/thread-self/status").expect("it is there");
+    let (_place, locks) = directory();
+    let semaphore = locks.semaphore("a", 1).expect("it is made");
+    let permit = semaphore.acquire().expect("it is free");
+    // SAFETY: a set is made and blocked in this thread, and a signal is ignored that nobody sends.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigaddset(&raw mut set, libc::SIGUSR2);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut());
+        libc::signal(libc::SIGUSR1, libc::SIG_IGN);
+    }
+    let file = locks.path().join(".status");
+    let words = ["cp", "/proc/self/status", file.to_str().expect("it is text")];
+    let environment = env::vars_os().filter(|(name, _)| name == "PATH");
+    let (pid, meanwhile) = permit.start(words, environment, |pid| (pid.cast_signed(), mine())).expect("it starts");
+    rustix::process::waitpid(rustix::process::Pid::from_raw(pid), rustix::process::WaitOptions::empty())
+        .expect("it ends");
+    let theirs = fs::read_to_string(file).expect("it has written");
+    assert_eq!(bits(&theirs, "SigBlk:"), bit(libc::SIGUSR2));
+    assert_eq!(bits(&theirs, "SigIgn:") & (bit(libc::SIGUSR1) | bit(libc::SIGPIPE)), bit(libc::SIGUSR1));
+    let listened_to = bit(libc::SIGCHLD) | bit(libc::SIGTERM) | bit(libc::SIGINT);
+    assert_eq!(bits(&meanwhile, "SigBlk:") & listened_to, listened_to);
+    assert_eq!(bits(&mine(), "SigBlk:"), bit(libc::SIGUSR2));
+}
+
 /// Whoever was through `enter` before another began it goes in before it. When they began and were through is told by a clock
 /// that has nothing to do with the lock, and in which order they went in by a file that is written inside.
 #[test]

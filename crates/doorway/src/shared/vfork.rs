@@ -1,0 +1,144 @@
+//! Starts a program without copying this process first: until `exec`, the child borrows its parent's memory, and the thread that starts it stands still.
+//! This is what `posix_spawn` does, with a step of our own before the program begins.
+
+use std::{
+    ffi::{CString, c_char, c_int, c_void},
+    io,
+    mem::MaybeUninit,
+    ptr,
+    sync::atomic::{AtomicI32, Ordering::Relaxed},
+};
+
+use libc::{SIG_DFL, SIG_IGN, SIG_SETMASK, SIGCHLD, SIGPIPE, sigaction, sigset_t};
+use rustix::{
+    mm::{MapFlags, ProtFlags, mmap_anonymous, munmap},
+    process::{Pid, WaitOptions, waitpid},
+};
+
+/// For the child's own frames and, in `execvpe`, for a path; what that keeps of the arguments comes on top.
+const STACK: usize = 64 << 10;
+
+/// What the child needs, and what becomes of it.
+struct Child<'a> {
+    words: Vec<*const c_char>,
+    environment: Vec<*const c_char>,
+    first: &'a dyn Fn() -> io::Result<()>,
+    /// The signals that were blocked before.
+    mask: sigset_t,
+    /// Why the program does not run.
+    error: AtomicI32,
+}
+
+/// Starts a program, which is looked for as a shell does, after the child has done what comes `first`. That must neither allocate nor take
+/// a lock. Its standard streams, its directory and the signals that it blocks and ignores are those of this process, which meanwhile does what comes
+/// `then`, before it hears of any signal again.
+pub(super) fn start<T>(
+    words: &[CString],
+    environment: &[CString],
+    first: &dyn Fn() -> io::Result<()>,
+    then: impl FnOnce(Pid) -> T,
+) -> io::Result<T> {
+    let pointers = |texts: &[CString]| texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect();
+    let (words, environment): (Vec<_>, Vec<_>) = (pointers(words), pointers(environment));
+    let stack = Stack::new(STACK + size_of_val(&*words))?;
+    // A handler must not run in the child, in the middle of its parent's memory.
+    let mask = block_all();
+    let mut child = Child { words, environment, first, mask, error: AtomicI32::new(0) };
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | SIGCHLD;
+    // SAFETY: the stack is the child's alone, grows downwards and is large enough. `child` outlives it: with CLONE_VFORK this thread goes on
+    // only when the child has called exec or has ended.
+    let pid = unsafe { libc::clone(child_main, stack.top(), flags, (&raw mut child).cast()) };
+    let failed = io::Error::last_os_error();
+    let done = match (Pid::from_raw(pid).filter(|_| pid > 0), child.error.load(Relaxed)) {
+        (None, _) => Err(failed),
+        (Some(pid), 0) => Ok(then(pid)),
+        (Some(pid), error) => {
+            let _ = rustix::io::retry_on_intr(|| waitpid(Some(pid), WaitOptions::empty()));
+            Err(io::Error::from_raw_os_error(error))
+        }
+    };
+    set_mask(&mask);
+    done
+}
+
+/// Between `clone` and `exec`. Does not return but by ending.
+extern "C" fn child_main(child: *mut c_void) -> c_int {
+    // SAFETY: it is what `start` gave to `clone`, and is there until this process calls exec or ends. All is read only but for an atomic.
+    let child = unsafe { &*child.cast::<Child<'_>>() };
+    forget_handlers();
+    let error = match (child.first)() {
+        Ok(()) => {
+            set_mask(&child.mask);
+            // SAFETY: both lists end in a null, and their texts are there as long as `child` is.
+            unsafe { libc::execvpe(child.words[0], child.words.as_ptr(), child.environment.as_ptr()) };
+            io::Error::last_os_error()
+        }
+        Err(error) => error,
+    };
+    child.error.store(error.raw_os_error().unwrap_or(libc::EIO), Relaxed);
+    // SAFETY: ends at once, without running what the parent wants to have run at its own end.
+    unsafe { libc::_exit(127) }
+}
+
+/// Whatever is caught does what it does by default from here on, as after `exec`. So does a broken pipe, which Rust programs ignore and others do not expect
+/// to be ignored.
+fn forget_handlers() {
+    for signal in 1..=libc::SIGRTMAX() {
+        let mut action = MaybeUninit::<sigaction>::zeroed();
+        // SAFETY: the action is written by the first call and read by the second. All of its bits may be zeros. This process has its own table of
+        // handlers, which was copied.
+        unsafe {
+            let action = action.as_mut_ptr();
+            if libc::sigaction(signal, ptr::null(), action) != 0 {
+                continue; // one that the C library keeps to itself
+            }
+            let caught = (*action).sa_sigaction != SIG_DFL && (*action).sa_sigaction != SIG_IGN;
+            if caught || signal == SIGPIPE {
+                (*action).sa_sigaction = SIG_DFL;
+                libc::sigaction(signal, action, ptr::null_mut());
+            }
+        }
+    }
+}
+
+fn block_all() -> sigset_t {
+    let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+    // SAFETY: the first is filled before it is read, the second by the call, which cannot fail: what it is told to do exists.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+        before.assume_init()
+    }
+}
+
+fn set_mask(mask: &sigset_t) {
+    // SAFETY: it is a mask, and nothing is written.
+    unsafe { libc::pthread_sigmask(SIG_SETMASK, mask, ptr::null_mut()) };
+}
+
+/// Memory for the child's stack.
+struct Stack {
+    start: *mut c_void,
+    len: usize,
+}
+
+impl Stack {
+    fn new(len: usize) -> io::Result<Self> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: the system chooses where, so nothing is replaced.
+        let start = unsafe { mmap_anonymous(ptr::null_mut(), len, access, MapFlags::PRIVATE | MapFlags::STACK)? };
+        Ok(Self { start, len })
+    }
+
+    /// Where it begins: stacks grow downwards.
+    fn top(&self) -> *mut c_void {
+        self.start.wrapping_byte_add(self.len & !15)
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        // SAFETY: nobody uses it any more.
+        let _ = unsafe { munmap(self.start, self.len) };
+    }
+}
