@@ -1,16 +1,15 @@
 //! Locks of this machine, in a directory.
 
-use std::{
-    io,
-    process::{Child, Command},
-    time::Duration,
-};
+use std::{env, io, iter, process::Command, time::Duration};
 
 use doorway::shared::{Directory, GroupLock, Kind, Lock, NotYet, Permit, Place, Semaphore, Status};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::{
     Change, Locks,
     run::{Asked, Held},
+    supervise::Watch,
     view::{View, Who, seconds},
 };
 use crate::{
@@ -157,9 +156,21 @@ impl Held for Permit<'_> {
         self.ticket()
     }
 
-    fn spawn(&mut self, command: &mut Command) -> io::Result<Child> {
+    fn spawn(&mut self, command: &mut Command) -> Result<io::Result<(Pid, Watch)>, Failure> {
         self.note(); // so that others see since when
-        Permit::spawn(self, command)
+        let changes: Vec<_> = command.get_envs().collect();
+        let kept = env::vars_os().filter(|(name, _)| !changes.iter().any(|(changed, _)| changed == name));
+        let set = changes.iter().filter_map(|(name, value)| Some((name.into(), value.as_ref()?.into())));
+        let words = iter::once(command.get_program()).chain(command.get_args());
+        // It is made while the command begins, which ignores what this process was told to ignore, since nothing is caught before.
+        let (pid, watch) = match self.start(words, kept.chain(set), |pid| (pid, Watch::new())) {
+            Ok(started) => started,
+            Err(error) => return Ok(Err(error)),
+        };
+        let pid = Pid::from_raw(pid.cast_signed()).expect("a process has a number");
+        // What cannot be watched must not run.
+        let watch = watch.inspect_err(|_| _ = kill_process(pid, Signal::KILL));
+        Ok(Ok((pid, watch.map_err(|error| Failure::Supervise { error })?)))
     }
 
     fn give_back(self) -> Result<(), Failure> {

@@ -36,12 +36,21 @@ impl From<Ended> for ExitCode {
     }
 }
 
-/// Signals to this process, from when this was made. Make it before the command is started, or its end may be missed.
+/// Signals to this process, from when this was made. Make it before the command is started, or before its end can be heard of.
 pub(crate) struct Watch(SignalsInfo<WithOrigin>);
 
 impl Watch {
+    /// All signals that can be passed on.
     pub(crate) fn new() -> io::Result<Self> {
         SignalsInfo::new(WATCHED).map(Self)
+    }
+
+    /// Those that are not ignored: what this process ignores, a command that is started later ignores as well, and what it catches, the command does
+    /// not.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn before_command() -> io::Result<Self> {
+        let ignored = ignored();
+        SignalsInfo::new(WATCHED.iter().filter(|&signal| ignored >> (signal - 1) & 1 == 0)).map(Self)
     }
 
     /// Stays with the command until it ends.
@@ -83,4 +92,12 @@ fn look_after(command: Pid) -> io::Result<Option<News>> {
         _ => return Ok(status.stopped().then_some(News::Stopped)),
     };
     Ok(Some(News::Ended(ended)))
+}
+
+/// The signals that whoever started this wants ignored, a bit for each: `nohup` does, and a shell for what runs in the background.
+#[cfg(feature = "etcd")]
+pub(crate) fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }

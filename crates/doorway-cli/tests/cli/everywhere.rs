@@ -3,7 +3,7 @@
 use std::{
     fs,
     os::unix::process::CommandExt,
-    process::Child,
+    process::{Child, Command},
     thread,
     time::{Duration, Instant},
 };
@@ -41,6 +41,8 @@ tests!(
     who_must_not_wait_does_not,
     whoever_came_first_goes_first,
     signals_are_passed_on,
+    what_is_ignored_stays_ignored,
+    no_end_is_missed,
     stopping_and_going_on,
     nobody_waits_for_itself,
     sessions_share_and_exclude,
@@ -112,6 +114,26 @@ fn signals_are_passed_on(locks: &Locks) {
         thread::sleep(Duration::from_millis(100)); // the trap is set after the pid is said
         kill(holder.wrapper.id() as i32, &format!("-{signal}"));
         assert_eq!(holder.ends(), (format!("got {signal}\n"), Some(7)));
+    }
+}
+
+/// Under `nohup`, say.
+fn what_is_ignored_stays_ignored(locks: &Locks) {
+    let (option, place) = locks.place();
+    let run = format!("{} run gpu {option} {place}", env!("CARGO_BIN_EXE_doorway"));
+    let script = format!("trap '' HUP; exec {run} -- sh -c 'kill -HUP $$; echo alive'");
+    let ran = Command::new("sh").args(["-c", &script]).output().expect("there is a shell");
+    assert_eq!((ran.status.code(), ran.stdout.as_slice()), (Some(0), &b"alive\n"[..]), "{ran:?}");
+}
+
+/// However soon a command ends, and whatever comes while it begins.
+fn no_end_is_missed(locks: &Locks) {
+    for round in 0..30 {
+        let mut wrapper = locks.command(&["run", "gpu", "--", "true"]).spawn().expect("it starts");
+        if round % 2 == 0 {
+            kill(wrapper.id() as i32, "-WINCH");
+        }
+        assert!(wrapper.wait().expect("it ends").success());
     }
 }
 

@@ -1,7 +1,6 @@
 //! Signals that end this process while it waits. It leaves the line first: nobody is to wait for one that has gone away.
 
 use std::{
-    fs,
     future::poll_fn,
     io,
     sync::{
@@ -17,6 +16,8 @@ use signal_hook::{
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::named::supervise::ignored;
+
 /// Those signals, from when this was made.
 pub(crate) struct Calls {
     heard: Vec<(i32, Signal)>,
@@ -25,7 +26,7 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    /// Whoever started this may want some of them ignored: `nohup` does, and a shell for what runs in the background. So it stays.
+    /// What is ignored stays ignored.
     pub(crate) fn new() -> io::Result<Self> {
         let ignored = ignored();
         let mut calls = Self { heard: Vec::new(), last: Arc::default() };
@@ -54,11 +55,4 @@ impl Calls {
         })
         .await
     }
-}
-
-/// The signals that are ignored, a bit for each.
-fn ignored() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }

@@ -1,13 +1,9 @@
 //! `doorway run --etcd`.
 
-use std::{
-    io,
-    process::{Child, Command},
-    time::Duration,
-};
+use std::{io, process::Command, time::Duration};
 
 use doorway_etcd::{Error, GroupLock, Lock, NotYet, Permit, Place, Semaphore, keys::ROOT, txn::get};
-use rustix::io::Errno;
+use rustix::{io::Errno, process::Pid};
 use signal_hook::low_level::emulate_default_handler;
 use tokio::{task::JoinHandle, time::timeout};
 
@@ -22,6 +18,7 @@ use crate::{
     error::Failure,
     named::{
         run::{Asked, Held},
+        supervise::Watch,
         view::View,
     },
     output,
@@ -175,23 +172,28 @@ impl Held for Holding<'_> {
         self.permit.ticket()
     }
 
-    fn spawn(&mut self, command: &mut Command) -> io::Result<Child> {
+    fn spawn(&mut self, command: &mut Command) -> Result<io::Result<(Pid, Watch)>, Failure> {
         // Signals are passed on to the command from now on. Those that came before are for this process.
         if let Some(signal) = self.calls.came() {
             self.lock.end_by(signal);
         }
+        let cannot = |error| Failure::Supervise { error };
         if self.permit.is_lost() {
-            return Err(Errno::STALE.into());
+            return Ok(Err(Errno::STALE.into()));
         }
-        let mut child = command::spawn(command)?;
-        let handle = command::handle(&child).inspect_err(|_| _ = child.kill())?;
+        let watch = Watch::before_command().map_err(cannot)?;
+        let mut child = match command::spawn(command) {
+            Ok(child) => child,
+            Err(error) => return Ok(Err(error)),
+        };
+        let handle = command::handle(&child).inspect_err(|_| _ = child.kill()).map_err(cannot)?;
         let (lost, stop, name) = (self.permit.lost(), self.lock.stop, self.lock.lock().name().to_string());
         self.guard = Some(self.lock.cluster.runtime.spawn(async move {
             lost.await;
             output::say(format_args!("{name} is lost: the command is stopped"));
             stop.stop(handle).await;
         }));
-        Ok(child)
+        Ok(Ok((Pid::from_child(&child), watch)))
     }
 
     fn give_back(self) -> Result<(), Failure> {
