@@ -10,7 +10,7 @@ use signal_hook::low_level::signal_name;
 use super::named::duration;
 
 /// Where the store is, and how one is known there.
-#[derive(Debug, Args)]
+#[derive(Default, PartialEq, Debug, Args)]
 #[command(next_help_heading = "Locks across machines")]
 pub(crate) struct Etcd {
     /// Locks on etcd, not of this machine: members of one cluster, HOST:PORT or https://…
@@ -34,7 +34,7 @@ pub(crate) struct Etcd {
 }
 
 /// What becomes of a command whose lock is on etcd.
-#[derive(Debug, Args)]
+#[derive(PartialEq, Debug, Args)]
 #[command(next_help_heading = "Locks across machines")]
 pub(crate) struct Lease {
     /// For how long etcd keeps the lock without a word from here; default: 10s
@@ -46,6 +46,13 @@ pub(crate) struct Lease {
     /// How long after that it is killed
     #[arg(long, value_name = "DUR", value_parser = duration, requires = "etcd", default_value = "5s")]
     pub(crate) lost_grace: Duration,
+}
+
+/// Where no flag is.
+impl Default for Lease {
+    fn default() -> Self {
+        Self { ttl: None, lost_signal: Signal::TERM, lost_grace: Duration::from_secs(5) }
+    }
 }
 
 /// etcd counts in seconds.

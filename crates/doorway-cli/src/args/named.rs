@@ -42,7 +42,7 @@ Examples:
   doorway run db --session migrate -- ./migrate           but not with a migration
   doorway run nightly --etcd a:2379,b:2379,c:2379 -- ./report    on one machine of many";
 
-#[derive(Debug, Args)]
+#[derive(PartialEq, Debug, Args)]
 pub(crate) struct Run {
     /// The lock: one name for all who share it
     #[arg(value_name = "NAME")]
@@ -60,7 +60,7 @@ pub(crate) struct Run {
     #[arg(long, conflicts_with = "timeout")]
     pub(crate) no_wait: bool,
     /// The exit code for having given up
-    #[arg(long, value_name = "N", default_value_t = 75)]
+    #[arg(long, value_name = "N", default_value_t = GAVE_UP)]
     pub(crate) conflict_exit_code: u8,
     /// Say nothing while waiting, on a terminal either
     #[arg(long, short)]
@@ -75,8 +75,30 @@ pub(crate) struct Run {
     pub(crate) lease: super::etcd::Lease,
 }
 
+/// As `sysexits.h` has it for what may go better later.
+const GAVE_UP: u8 = 75;
+
+/// Where no flag is.
+impl Default for Run {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            slots: None,
+            session: None,
+            timeout: None,
+            no_wait: false,
+            conflict_exit_code: GAVE_UP,
+            quiet: false,
+            command: Vec::new(),
+            place: Place::default(),
+            #[cfg(feature = "etcd")]
+            lease: super::etcd::Lease::default(),
+        }
+    }
+}
+
 /// Where locks are.
-#[derive(Debug, Args)]
+#[derive(Default, PartialEq, Debug, Args)]
 pub(crate) struct Place {
     /// The directory of the locks; default: $DOORWAY_DIR, else /dev/shm/doorway-UID
     #[arg(long, value_name = "DIR")]
