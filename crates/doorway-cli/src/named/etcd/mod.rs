@@ -5,6 +5,7 @@
 
 mod calls;
 mod command;
+mod hosts;
 mod run;
 
 use std::io;
@@ -42,6 +43,7 @@ impl Cluster {
         if let Some(file) = &args.etcd_password_file {
             config = config.with_password_file(file);
         }
+        hosts::resolve_within();
         let runtime = runtime().map_err(|error| Failure::Supervise { error })?;
         let store = runtime.block_on(Store::connect(more(config)))?;
         Ok(Self { runtime, store, endpoints: args.endpoints.join(",") })
