@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::{
     Change, Locks,
     run::{Asked, Held},
-    supervise::Watch,
+    supervise::{Watch, heed_ends},
     view::{View, Who, seconds},
 };
 use crate::{
@@ -157,7 +157,9 @@ impl Held for Permit<'_> {
     }
 
     fn spawn(&mut self, command: &mut Command) -> Result<io::Result<(Pid, Watch)>, Failure> {
+        let cannot = |error| Failure::Supervise { error };
         self.note(); // so that others see since when
+        heed_ends().map_err(cannot)?;
         let changes: Vec<_> = command.get_envs().collect();
         let kept = env::vars_os().filter(|(name, _)| !changes.iter().any(|(changed, _)| changed == name));
         let set = changes.iter().filter_map(|(name, value)| Some((name.into(), value.as_ref()?.into())));
@@ -170,7 +172,7 @@ impl Held for Permit<'_> {
         let pid = Pid::from_raw(pid.cast_signed()).expect("a process has a number");
         // What cannot be watched must not run.
         let watch = watch.inspect_err(|_| _ = kill_process(pid, Signal::KILL));
-        Ok(Ok((pid, watch.map_err(|error| Failure::Supervise { error })?)))
+        Ok(Ok((pid, watch.map_err(cannot)?)))
     }
 
     fn give_back(self) -> Result<(), Failure> {

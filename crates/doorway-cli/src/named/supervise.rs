@@ -1,6 +1,6 @@
 //! Stays with a command until it ends: passes signals on to it, stops when it stops, and learns how it ended.
 
-use std::{io, process::ExitCode};
+use std::{io, process::ExitCode, sync::Arc};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, waitid};
 use signal_hook::{
@@ -36,6 +36,12 @@ impl From<Ended> for ExitCode {
     }
 }
 
+/// Lets a command that ends be heard of and waited for. Whoever started this may ignore such ends, and they would leave nothing behind then. To
+/// be called before the command is started.
+pub(crate) fn heed_ends() -> io::Result<()> {
+    signal_hook::flag::register(SIGCHLD, Arc::default()).map(drop)
+}
+
 /// Signals to this process, from when this was made. Make it before the command is started, or before its end can be heard of.
 pub(crate) struct Watch(SignalsInfo<WithOrigin>);
 
@@ -45,12 +51,13 @@ impl Watch {
         SignalsInfo::new(WATCHED).map(Self)
     }
 
-    /// Those that are not ignored: what this process ignores, a command that is started later ignores as well, and what it catches, the command does
-    /// not.
+    /// The ends of commands, and those that are not ignored: what this process ignores, a command that is started later ignores as well, and what it
+    /// catches, the command does not.
     #[cfg(feature = "etcd")]
     pub(crate) fn before_command() -> io::Result<Self> {
         let ignored = ignored();
-        SignalsInfo::new(WATCHED.iter().filter(|&signal| ignored >> (signal - 1) & 1 == 0)).map(Self)
+        let heeded = |signal: &&i32| **signal == SIGCHLD || ignored >> (**signal - 1) & 1 == 0;
+        SignalsInfo::new(WATCHED.iter().filter(heeded)).map(Self)
     }
 
     /// Stays with the command until it ends.
