@@ -3,7 +3,6 @@
 use std::{env, io, iter, process::Command, time::Duration};
 
 use doorway::shared::{Directory, GroupLock, Kind, Lock, NotYet, Permit, Place, Semaphore, Status};
-
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{

@@ -32,6 +32,20 @@ impl Permit<'_> {
     /// This thread does what comes `then`, with the program's pid, before it hears of any signal again: the end of the program is not missed by whoever begins to listen there.
     /// Somebody has to wait for that end, as for a [`Child`]'s.
     ///
+    /// ```
+    /// # let place = tempfile::tempdir()?;
+    /// use doorway::shared::Directory;
+    /// use rustix::process::{Pid, WaitOptions, waitpid};
+    ///
+    /// let gpus = Directory::at(place.path())?.semaphore("gpu", 2)?;
+    /// let permit = gpus.acquire()?;
+    /// let pid = permit.start(["sleep", "0.1"], std::env::vars_os(), |pid| pid)?;
+    /// assert_eq!(gpus.status().holders[0].pid, pid as i32);
+    /// waitpid(Pid::from_raw(pid as i32), WaitOptions::empty())?;
+    /// assert!(permit.take_back()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// As above, and where there is no word, or a zero in one.
     pub fn start<W: AsRef<OsStr>, T>(
