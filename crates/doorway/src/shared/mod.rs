@@ -20,7 +20,7 @@
 //!   place passes to the next in line, as soon as one of the first in line looks: every 20 ms. Nothing has to be started for it. The next holder of its
 //!   slot is told: [`Permit::recovered`].
 //! - A place or a permit belongs to the process that took it. A process that is forked does not inherit it: what it does to its copy has no
-//!   effect. It may enter for itself. How a slot is handed to a child on purpose: [`Permit::hand_over`].
+//!   effect. It may enter for itself. How a slot is handed to a child on purpose: [`Permit::spawn`], [`Permit::start`], [`Permit::hand_over`].
 //! - Where nobody else is, coming and going take one compare-and-swap each and no system call. Where somebody is and there is a slot, a few dozen
 //!   instructions.
 //!
