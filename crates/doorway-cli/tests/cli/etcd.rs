@@ -28,13 +28,20 @@ impl Locks {
         self.cluster.as_ref().expect("it is on etcd")
     }
 
+    /// The leases of all who are in line, in order.
+    fn leases(&self, name: &str) -> Vec<String> {
+        let places = self.cluster().gateway().keys(&format!("/doorway/{name}/q/")).expect("it answers");
+        let lease = |(key, _): &(String, String)| {
+            let place = key.rsplit('/').next().and_then(|place| place.split('-').next()).expect("a place");
+            i64::from_str_radix(place, 16).expect("a lease").to_string()
+        };
+        places.iter().map(lease).collect()
+    }
+
     /// Ends the leases of all who are in line, the last first, as if etcd had not heard from them.
     fn revoke(&self, name: &str) {
-        let gateway = self.cluster().gateway();
-        for (key, _) in gateway.keys(&format!("/doorway/{name}/q/")).expect("it answers").iter().rev() {
-            let place = key.rsplit('/').next().and_then(|place| place.split('-').next()).expect("a place");
-            let lease = i64::from_str_radix(place, 16).expect("a lease");
-            gateway.post("/v3/lease/revoke", &json!({"ID": lease.to_string()})).expect("it is revoked");
+        for lease in self.leases(name).iter().rev() {
+            self.cluster().gateway().post("/v3/lease/revoke", &json!({ "ID": lease })).expect("it is revoked");
         }
     }
 
@@ -92,6 +99,20 @@ fn a_lock_is_kept_for_as_long_as_the_command_runs() {
     let holder = locks.holder(&["gpu", "--ttl", "2s"], "sleep 5; echo still here");
     assert_eq!(locks.ran(&["run", "gpu", "--timeout", "4s", "--", "true"]).code, Some(75));
     assert_eq!(holder.ends(), ("still here\n".into(), Some(0)));
+}
+
+/// For as long as it was asked to, without a word from here.
+#[test]
+fn a_lease_lasts_as_long_as_it_was_asked_to() {
+    let locks = Locks::on_etcd();
+    for (options, seconds) in [(&[][..], "10"), (&["--ttl", "7s"], "7")] {
+        let holder = locks.holder(&[&["gpu"], options].concat(), "exec sleep 1000");
+        let lease = json!({ "ID": locks.leases("gpu")[0] });
+        let said = locks.cluster().gateway().post("/v3/lease/timetolive", &lease).expect("it answers");
+        assert_eq!(said["grantedTTL"], seconds);
+        kill(holder.pid, "-TERM");
+        assert_eq!(holder.ends().1, Some(143));
+    }
 }
 
 /// A command whose lock is lost is asked to end, and the exit code says why, whatever the command says.
