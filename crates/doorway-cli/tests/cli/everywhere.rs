@@ -56,6 +56,11 @@ fn a_command_runs_with_a_slot_and_its_exit_code_counts(locks: &Locks) {
     assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(3), "0 gpu .\n", ""));
     let show = "echo $DOORWAY_SLOT $DOORWAY_NAME $DOORWAY_SESSION.";
     assert_eq!(locks.prints(&["run", "db", "--session", "read", "--", "sh", "-c", show]), "0 db read.\n");
+    // What the environment says of another lock is not handed on, and all else is.
+    let show = "echo $DOORWAY_SLOT $DOORWAY_NAME $DOORWAY_SESSION. $WHO";
+    let mut command = locks.command(&["run", "a", "--", "sh", "-c", show]);
+    command.envs([("DOORWAY_SLOT", "9"), ("DOORWAY_NAME", "z"), ("DOORWAY_SESSION", "old"), ("WHO", "ada")]);
+    assert_eq!(command.output().expect("it starts").stdout, b"0 a . ada\n");
     // As a shell says it: killed by a signal, no such command, no command at all.
     assert_eq!(locks.ran(&["run", "gpu", "--slots", "2", "--", "sh", "-c", "kill -9 $$"]).code, Some(137));
     assert!(locks.fails(127, &["run", "a", "--", "no-such-command"]).contains("no-such-command"));
