@@ -40,9 +40,10 @@ mod tests {
 
     use super::{super::Running, *};
 
-    /// What it knows and what it has to leave alone, right and wrong; between two spaces, nothing.
-    const WORDS: &str = "a b  - -- -- -- --slots 2 0 -1 +3 x --dir /d --session s --timeout 1.5s --no-wait --quiet -q -qq \
-        --slots=2 --help --etcd --conflict-exit-code";
+    /// What it knows and what it has to leave alone, right and wrong. Between two spaces there is an empty word.
+    const PIECES: &str = "a|b||-|--|-- a|-- -- b|--slots|--slots 2|--slots 0|--slots -1|--slots +3|--slots x|--slots=2|--dir|--dir /d|--dir |\
+        --session|--session s|--session -s|--timeout|--timeout 1.5s|--timeout x|--no-wait|--quiet|-q|-qq|--help|--etcd e|--ttl 2s|\
+        --conflict-exit-code 5|--what";
 
     fn read(words: &[&str]) -> (Option<Run>, Option<Run>) {
         let parsed = Running::try_parse_from(["doorway", "run"].iter().chain(words));
@@ -51,19 +52,17 @@ mod tests {
 
     #[test]
     fn the_parser_reads_it_in_the_same_way() {
-        let known: Vec<_> = WORDS.split(' ').collect();
+        let pieces: Vec<_> = PIECES.split('|').collect();
         let (mut seed, mut read_by_both) = (1_u64, 0);
         let mut pick = || {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (seed >> 33) as usize
         };
         for _ in 0..300_000 {
-            let words: Vec<_> = (0..2 + pick() % 7).map(|_| known[pick() % known.len()]).collect();
-            if run(words.iter().map(OsString::from)).is_some() {
-                let (quick, parsed) = read(&words);
-                assert_eq!(quick, parsed, "{words:?}");
-                read_by_both += 1;
-            }
+            let words: Vec<_> = (0..2 + pick() % 5).flat_map(|_| pieces[pick() % pieces.len()].split(' ')).collect();
+            let (quick, parsed) = if run(words.iter().map(OsString::from)).is_some() { read(&words) } else { continue };
+            assert_eq!(quick, parsed, "{words:?}");
+            read_by_both += 1;
         }
         assert!(read_by_both > 1000, "{read_by_both} are too few to tell");
     }

@@ -7,6 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
+use doorway::shared::Directory;
 use serde_json::Value;
 
 use super::locks::{Locks, is_alive, kill, soon};
@@ -23,6 +24,26 @@ fn the_slot_follows_the_command_when_the_wrapper_is_killed() {
     assert_eq!(locks.status("gpu")["holders"][0]["pid"].as_i64(), Some(holder.pid.into()));
     kill(holder.pid, "-KILL");
     locks.prints(&["run", "gpu", "--timeout", "30", "--", "true"]);
+}
+
+/// The end of a command is no accident, unless nobody was there to see it.
+#[test]
+fn the_next_holder_is_told_of_accidents_only() {
+    let locks = Locks::new();
+    let recovered = || {
+        let directory = Directory::at(locks.path("")).expect("it is ours");
+        directory.semaphore("gpu", 1).and_then(|lock| Ok(lock.acquire()?.recovered())).expect("it works")
+    };
+    for script in ["exit 3", "kill -9 $$"] {
+        locks.ran(&["run", "gpu", "--", "sh", "-c", script]);
+        assert!(!recovered(), "{script}");
+    }
+    locks.ran(&["run", "gpu", "--", "no-such-command"]);
+    assert!(!recovered());
+    let holder = locks.holder(&["gpu"], "exec sleep 1000");
+    kill(holder.wrapper.id() as i32, "-KILL");
+    kill(holder.pid, "-KILL");
+    assert!(recovered());
 }
 
 /// What a command leaves behind does not keep its slot, whatever it has inherited.
