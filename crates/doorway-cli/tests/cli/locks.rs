@@ -12,7 +12,7 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{Ran, command};
+use super::Ran;
 
 /// Locks of its own, in a directory or on etcd.
 pub(super) struct Locks {
@@ -54,12 +54,15 @@ impl Locks {
     }
 
     pub(super) fn command(&self, args: &[&str]) -> Command {
-        let mut command = match (self.place(), args) {
+        let mut command = Command::new("env");
+        // Whoever runs the tests may have been told to ignore it, and then so would everything here.
+        command.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_doorway")]);
+        match (self.place(), args) {
             // Before `--`: what comes after it is none of ours.
             (("--etcd", endpoints), [name @ ("run" | "status" | "set" | "drain" | "resume" | "rm"), rest @ ..]) => {
-                command(&[&[name, "--etcd", &endpoints], rest].concat())
+                command.args([name, "--etcd", &endpoints]).args(rest)
             }
-            _ => command(args),
+            _ => command.args(args),
         };
         command.env("DOORWAY_DIR", self.directory.path()).env_remove("DOORWAY_HELD");
         command
