@@ -33,7 +33,7 @@ impl Cli {
     }
 }
 
-/// The same with one command, which takes a tenth of the time to describe.
+/// The same with one command, so that no other has to be described first.
 #[derive(Debug, Parser)]
 #[command(name = "doorway", version, max_term_width = 100)]
 struct Running {
