@@ -1,7 +1,12 @@
 //! What is wrong with where the store is, who one is there, or which lock is meant; TLS and passwords.
 
 use doorway_etcd::{Kind, Store};
-use kit::secrets::{Certificates, ask_for_passwords, password_file};
+use kit::{
+    history::Mark,
+    proxy::Proxy,
+    secrets::{Certificates, ask_for_passwords, password_file},
+};
+use serde_json::json;
 
 use super::*;
 
@@ -97,33 +102,53 @@ async fn passwords() {
     judged(&root);
     // What this user may not.
     let post = |path: &str, body| root.post(&format!("/v3/auth/{path}"), &body).expect("root may");
-    post("user/add", serde_json::json!({"name": "guest", "password": "open sesame"}));
+    post("user/add", json!({"name": "guest", "password": "open sesame"}));
     let error = Store::connect(login().with_user("guest")).await.expect_err("it may nothing");
     assert!(matches!(error, Error::Permission(_)), "{error}");
     says(&error, &["etcdctl role grant-permission", "/doorway/"]);
 }
 
-/// etcd forgets tokens when it is started again, and after five minutes without use.
+/// etcd forgets tokens after five minutes without use, and all of them when it is told to ask for no passwords, and then to ask again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_that_etcd_has_forgotten_is_renewed() {
-    let (mut cluster, place) = (Cluster::start(3), tempfile::tempdir().expect("there is room for a few files"));
-    let gateway = cluster.gateway();
-    ask_for_passwords(&gateway, "doorway", "open sesame", &["/doorway/", "/judge/"]);
-    let file = password_file(place.path(), "open sesame");
-    let login = config(&cluster.endpoints()).with_user("doorway").with_password_file(file);
-    let notes = Notes::here();
-    let worker = Worker::open(login, LOCK, Which::Mutex, 0, &notes).await.expect("it opens");
-    let place = worker.enter(0).await.expect("it enters");
-    let permit = worker.go_in(place).await.expect("it is let in");
-    for node in 0..3 {
-        cluster.kill(node);
-        cluster.restart(node);
-    }
-    tokio::time::sleep(kit::worker::TTL).await;
-    assert!(!permit.is_lost(), "its lease was kept alive");
-    worker.leave(permit).await.expect("it leaves");
-    let mut root = cluster.gateway();
+    let (cluster, place, notes) = (Cluster::start(1), tempfile::tempdir().expect("there is room"), Notes::here());
+    let proxy = Proxy::to(cluster.addresses()[0]).await;
+    ask_for_passwords(&cluster.gateway(), "doorway", "open sesame", &["/doorway/", "/judge/"]);
+    let [mut root, mut somebody] = [(); 2].map(|()| cluster.gateway());
     root.log_in("root", "open sesame").expect("that is root's password");
+    somebody.log_in("doorway", "open sesame").expect("that is its password");
+    let lease = Duration::from_secs(5);
+    let password = password_file(place.path(), "open sesame");
+    let login = config(&[proxy.endpoint()]).with_ttl(lease).with_user("doorway").with_password_file(password);
+    let workers = clients(&login, Which::Mutex, 2, &notes).await;
+    let [holder, waiter] = &workers[..] else { unreachable!("they are two") };
+    let place = holder.enter(0).await.expect("it enters");
+    let permit = holder.go_in(place).await.expect("it is let in");
+    let place = waiter.enter(0).await.expect("it enters");
+    let waits = tokio::spawn({
+        let waiter = waiter.clone();
+        async move { waiter.go_in(place).await }
+    });
+
+    root.post("/v3/auth/disable", &json!({})).expect("root may");
+    cluster.gateway().post("/v3/auth/enable", &json!({})).expect("anybody may");
+    let forgotten = somebody.keys("/doorway/").expect_err("it has forgotten who that is");
+    assert!(forgotten.contains("invalid auth token"), "{forgotten}");
+    root.log_in("root", "open sesame").expect("that is root's password");
+    let ticket = permit.ticket() as i64;
+    holder.write(&permit, Mark::Work { ticket }).await.expect("it says again who it is");
+    // What is watched has to be watched anew.
+    proxy.sever();
+    let mut left = i64::MAX;
+    until(lease, "somebody keeps the lease alive", || {
+        let now = root.seconds_left(first_lease(&root)).expect("it is there");
+        std::mem::replace(&mut left, now) < now
+    })
+    .await;
+    assert!(!permit.is_lost(), "its lease was kept alive");
+    holder.leave(permit).await.expect("it leaves");
+    let permit = waits.await.expect("it does not panic").expect("it is told");
+    waiter.leave(permit).await.expect("it leaves");
     assert_eq!(judged_with(&root, Which::Mutex, &notes).lost, 0);
 }
 

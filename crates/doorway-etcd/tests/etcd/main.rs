@@ -22,6 +22,8 @@
 //! | the watch is opened again and the line is not read | `what_happened_while_the_watch_was_broken_is_seen` | it never learns it |
 //! | `lost()` does not look at the deadline | `a_client_that_is_cut_off_…` | it does not come |
 //! | keepalives are not opened again | `a_killed_leader_twice` | some `Lost` |
+//! | a request fetches no new token | `a_token_that_etcd_has_forgotten_is_renewed` | `Login` |
+//! | a watch fetches no new token | `a_token_that_etcd_has_forgotten_is_renewed` | it is never let in |
 #![cfg(target_os = "linux")]
 
 use std::{
@@ -34,7 +36,7 @@ use doorway_etcd::{Config, Error};
 use kit::{
     cluster::Cluster,
     gateway::Gateway,
-    history::tickets,
+    history::{parse_lease, tickets},
     judge::{Account, judge},
     notes::judge_notes,
     worker::{Notes, Which, Worker, config},
@@ -99,6 +101,13 @@ fn judged_with(gateway: &Gateway, which: Which, notes: &Notes) -> Account {
     let account = judge(&history, LOCK, &[]).expect("nothing is wrong in the store");
     judge_notes(&notes.all(), which.rule(), &tickets(&history, LOCK)).expect("nothing is wrong in the processes");
     account
+}
+
+/// The lease of the first in line.
+fn first_lease(gateway: &Gateway) -> i64 {
+    let line = gateway.keys(&format!("/doorway/{LOCK}/q/")).expect("it can be read");
+    let (first, _) = line.first().expect("somebody is in line");
+    parse_lease(first.rsplit('/').next().expect("the name of a place"))
 }
 
 /// Waits until this holds.

@@ -42,6 +42,7 @@ impl Gateway {
 
     /// Speaks as this user from now on.
     pub(crate) fn log_in(&mut self, user: &str, password: &str) -> Result<(), String> {
+        self.token = None;
         let answer = self.post("/v3/auth/authenticate", &json!({"name": user, "password": password}))?;
         self.token = Some(answer["token"].as_str().ok_or("no token")?.to_owned());
         Ok(())
@@ -85,6 +86,12 @@ impl Gateway {
     pub(crate) fn put(&self, key: &str, value: &str) -> Result<i64, String> {
         let answer = self.post("/v3/kv/put", &json!({"key": bytes(key), "value": bytes(value)}))?;
         Ok(number(&answer["header"]["revision"]))
+    }
+
+    /// How long a lease lasts if nobody keeps it alive.
+    pub(crate) fn seconds_left(&self, lease: i64) -> Result<i64, String> {
+        let answer = self.post("/v3/lease/timetolive", &json!({"ID": lease.to_string()}))?;
+        Ok(number(&answer["TTL"]))
     }
 
     /// The keys that begin so, in the order in which they were created, with their values.
