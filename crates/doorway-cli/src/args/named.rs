@@ -51,7 +51,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "K")]
     pub(crate) slots: Option<usize>,
     /// What is asked for: those of one session share, others exclude one another
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = session)]
     pub(crate) session: Option<String>,
     /// Give up after this time: 30, 1.5s, 200ms, 5m, 2h, 1h30m
     #[arg(long, value_name = "DUR", value_parser = duration)]
@@ -73,6 +73,11 @@ pub(crate) struct Run {
     #[cfg(feature = "etcd")]
     #[command(flatten)]
     pub(crate) lease: super::etcd::Lease,
+}
+
+/// Refused here, before a lock is made for it.
+pub(super) fn session(name: &str) -> Result<String, &'static str> {
+    if (1..64).contains(&name.len()) { Ok(name.into()) } else { Err("take 1 to 63 bytes") }
 }
 
 /// As `sysexits.h` has it for what may go better later.

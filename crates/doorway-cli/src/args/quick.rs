@@ -20,7 +20,7 @@ pub(super) fn run(mut words: impl Iterator<Item = OsString>) -> Option<Run> {
             "--" => break,
             "--slots" if run.slots.is_none() => run.slots = Some(value()?.parse().ok()?),
             "--dir" if run.place.dir.is_none() => run.place.dir = Some(value()?.into()),
-            "--session" if run.session.is_none() => run.session = Some(value()?),
+            "--session" if run.session.is_none() => run.session = Some(named::session(&value()?).ok()?),
             "--timeout" if run.timeout.is_none() => run.timeout = Some(named::duration(&value()?).ok()?),
             "--no-wait" if !run.no_wait => run.no_wait = true,
             "--quiet" | "-q" if !run.quiet => run.quiet = true,
@@ -52,7 +52,8 @@ mod tests {
 
     #[test]
     fn the_parser_reads_it_in_the_same_way() {
-        let pieces: Vec<_> = PIECES.split('|').collect();
+        let long = format!("--session {}", "s".repeat(64));
+        let pieces: Vec<_> = PIECES.split('|').chain([long.as_str()]).collect();
         let (mut seed, mut read_by_both) = (1_u64, 0);
         let mut pick = || {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -46,6 +46,7 @@ tests!(
     stopping_and_going_on,
     nobody_waits_for_itself,
     sessions_share_and_exclude,
+    a_session_that_is_none_makes_no_lock,
     another_kind_or_number_of_slots_is_refused_with_both,
     drained_resumed_and_removed,
 );
@@ -210,6 +211,15 @@ fn sessions_share_and_exclude(locks: &Locks) {
     );
     kill(one.pid, "-TERM");
     one.ends();
+}
+
+fn a_session_that_is_none_makes_no_lock(locks: &Locks) {
+    for session in ["", &"s".repeat(64)] {
+        let complaint = locks.fails(2, &["run", "db", "--session", session, "--", "true"]);
+        assert!(complaint.contains("--session") && complaint.contains("1 to 63 bytes"), "{complaint}");
+    }
+    assert_eq!(locks.prints(&["status", "--json"]), "[]\n");
+    locks.prints(&["run", "db", "--session", &"s".repeat(63), "--", "true"]);
 }
 
 fn another_kind_or_number_of_slots_is_refused_with_both(locks: &Locks) {
