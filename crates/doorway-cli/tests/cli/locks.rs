@@ -55,8 +55,8 @@ impl Locks {
 
     pub(super) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new("env");
-        // Whoever runs the tests may have been told to ignore it, and then so would everything here.
-        command.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_doorway")]);
+        // Whoever runs the tests may have been told to ignore them (nohup, a job in the background), and then so would everything here.
+        command.args(["--default-signal=HUP,INT,QUIT", env!("CARGO_BIN_EXE_doorway")]);
         match (self.place(), args) {
             // Before `--`: what comes after it is none of ours.
             (("--etcd", endpoints), [name @ ("run" | "status" | "set" | "drain" | "resume" | "rm"), rest @ ..]) => {
