@@ -9,18 +9,21 @@
 mod gate;
 mod mutants;
 mod recovery;
+mod sessions;
 mod table;
 mod values;
 
+use alloc::vec::Vec;
 use core::marker::PhantomData;
 
 pub use self::{
+    sessions::Name,
     table::Table,
     values::{Gate, Life, Owner, Place, State, Tally},
 };
 use crate::{
-    Algorithm, Claims, CompareAndSwap, Exclusion, FetchAndAdd, Layout, Local, Mortal, Primitive, Problem, Property,
-    RegisterKind, Relabel, Request, Rmr, Session, Setting, Size, Unfit,
+    Algorithm, Claims, CompareAndSwap, Exclusion, FetchAndAdd, Homes, Layout, Local, Mortal, Primitive, Problem,
+    Property, Register, RegisterKind, Registers, Relabel, Request, Rmr, Session, Setting, Size, Unfit,
 };
 
 /// The engine with k slots, which all ask for alike.
@@ -33,6 +36,8 @@ pub type RecoverableGroup = Engine<Session>;
 #[derive(Debug)]
 pub struct Engine<Q> {
     table: Table,
+    /// Which session a number stands for, where there are sessions.
+    names: Vec<Register<Session>>,
     request: PhantomData<fn() -> Q>,
 }
 
@@ -50,11 +55,36 @@ impl Local for Pass {
 }
 
 impl<Q> Engine<Q> {
-    fn build(layout: &mut Layout, size: Size, has_gate: bool) -> Self {
-        let table = Table::new(layout, size.n, size.k, has_gate);
-        // All have a row. Who comes back after it was killed has to look for one.
+    fn build(layout: &mut Layout, size: Size) -> Self {
+        let has_sessions = size.sessions > 0;
+        let mut names = Vec::new();
+        if has_sessions {
+            let array = layout.array("Name", size.n, Homes::Column, Session::NONE);
+            names.extend((0..size.n).map(|p| array.at(p)));
+        }
+        let table = Table::new(layout, size.n, size.k, has_sessions);
+        // All have a row. Who comes back after it was killed has to look for one. And all have asked for something before.
         (0..size.n).for_each(|p| layout.begin(table.owner(p), Some(Owner::new(p, 0))));
-        Self { table, request: PhantomData }
+        names.iter().enumerate().for_each(|(p, &name)| layout.begin(name, Session((p % size.sessions) as u32 + 1)));
+        Self { table, names, request: PhantomData }
+    }
+}
+
+/// What is asked for. In the lab sessions are called by numbers, too.
+struct Called<'a> {
+    session: Session,
+    names: &'a [Register<Session>],
+}
+
+impl<M: Registers> Name<M> for Called<'_> {
+    #[inline]
+    fn is(&self, m: &mut M, number: Session) -> Result<bool, M::Halt> {
+        m.test(self.names[number.0 as usize - 1], |session| session == self.session)
+    }
+
+    #[inline]
+    fn set(&self, m: &mut M, number: Session) -> Result<(), M::Halt> {
+        m.write(self.names[number.0 as usize - 1], self.session)
     }
 }
 
@@ -83,7 +113,7 @@ impl Algorithm for Recoverable {
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
         crate::k_exclusion::fits::<Self>(size)?;
-        Ok(Self::build(layout, size, true))
+        Ok(Self::build(layout, size))
     }
 }
 
@@ -99,7 +129,7 @@ impl Algorithm for RecoverableGroup {
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
         crate::group::fits::<Self>(size)?;
-        Ok(Self::build(layout, size, false))
+        Ok(Self::build(layout, size))
     }
 }
 
@@ -119,12 +149,14 @@ where
 
     #[inline]
     fn doorway(&self, m: &mut M, p: usize, request: Q, life: Life) -> Result<Pass, M::Halt> {
-        // Where there are no sessions, all ask for the same.
-        let session = Session(request.session().0.max(1));
+        let called = Called { session: request.session(), names: &self.names };
         let me = Owner::new(p, life.number);
-        if self.table.has_gate
-            && life.settled
-            && let Some((_, place)) = self.table.come(m, || Some(p))?
+        let row = |m: &mut M| {
+            let may = !self.table.has_sessions || self.table.stands_for(m, p, &called)?;
+            Ok(may.then_some(p))
+        };
+        if life.settled
+            && let Some((_, place)) = self.table.come(m, row)?
         {
             return Ok(Pass { place, life: life.number });
         }
@@ -132,7 +164,8 @@ where
         if !life.settled {
             self.table.settle(m, me, p..p + 1)?;
         }
-        let place = self.table.join(m, p, session)?;
+        let number = self.table.number(m, p, &called)?;
+        let place = self.table.join(m, p, number)?;
         self.table.give(m)?;
         Ok(Pass { place, life: life.number })
     }

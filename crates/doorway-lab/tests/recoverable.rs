@@ -53,6 +53,13 @@ fn a_killed_process_loses_nothing_but_itself() {
     all_hold("recoverable-group", Setting::group(3, 2).passages(1).kills(ANY_NUMBER), SESSIONS);
 }
 
+/// Nobody is killed, and all come again and again.
+#[test]
+fn without_end() {
+    let properties = &[Property::SessionExclusion, Property::Fcfs, Property::DeadlockFreedom];
+    all_hold("recoverable-group", Setting::group(2, 2), properties);
+}
+
 /// Who comes back makes the passage that it died in. A long run:
 ///
 ///     cargo test --release --package doorway-lab --test recoverable -- --ignored

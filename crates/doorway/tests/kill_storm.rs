@@ -4,10 +4,11 @@
 //!     cargo test --release --package doorway --test kill_storm -- 10000
 //!
 //! So many are killed of 16 processes, which always find somebody there, and then a fifth as many of two, which mostly do not and come in
-//! through the gate; 1000 and 200 unless told otherwise. Says how far it is. After a minute in which nobody got in it says so and fails.
+//! through the gate, and of three that ask for one of two sessions; 1000 and 200 unless told otherwise. Says how far it is. After a minute in
+//! which nobody got in it says so and fails.
 //!
 //! The referee is the kernel: who holds slot i takes a lock on another file, number i, which the kernel lets go of when its holder
-//! dies, and not before. It must be free at once.
+//! dies, and not before. It must be free at once. Those of a session share the lock on a file, and look whether that of another is free.
 
 #[cfg(not(target_os = "linux"))]
 fn main() {}
@@ -23,21 +24,43 @@ mod storm {
         env,
         fs::{self, File},
         io::{IsTerminal, Write, stderr},
-        path::Path,
+        path::{Path, PathBuf},
         process::{Child, Command, ExitCode, Stdio},
         sync::atomic::{AtomicU64, Ordering::SeqCst},
         thread,
         time::{Duration, Instant},
     };
 
-    use doorway::shared::{Directory, Semaphore};
-    use rustix::fs::{FlockOperation, flock};
+    use doorway::shared::{Directory, Lock};
+    use rustix::fs::{
+        FlockOperation::{LockExclusive, NonBlockingLockExclusive, NonBlockingLockShared, Unlock},
+        flock,
+    };
 
-    /// So many processes and slots.
+    /// So many processes, and slots or sessions.
     #[derive(Clone, Copy)]
     struct Size {
         processes: usize,
-        slots: usize,
+        kind: Kind,
+        /// How long a process lives, more or less: longer than 20 ms, after which a death is noticed.
+        life: Duration,
+    }
+
+    #[derive(Clone, Copy, PartialEq)]
+    enum Kind {
+        Slots(usize),
+        Sessions(usize),
+    }
+
+    impl Kind {
+        fn name(self) -> &'static str {
+            if matches!(self, Self::Slots(_)) { "slots" } else { "sessions" }
+        }
+
+        fn count(self) -> usize {
+            let (Self::Slots(count) | Self::Sessions(count)) = self;
+            count
+        }
     }
 
     /// What the processes tell: how often somebody went in, gave up its place, found what a dead process had left; and what went wrong.
@@ -79,46 +102,61 @@ mod storm {
 
     pub(super) fn main() -> ExitCode {
         let arguments: Vec<String> = env::args().skip(1).collect();
-        if let [first, place, seed, slots] = &arguments[..]
+        if let [first, place, seed, kind, count] = &arguments[..]
             && first == "victim"
         {
-            victim(Path::new(place), seed.parse().expect("a number"), slots.parse().expect("a number"));
+            let count = count.parse().expect("a number");
+            let kind = if kind == "slots" { Kind::Slots(count) } else { Kind::Sessions(count) };
+            victim(Path::new(place), seed.parse().expect("a number"), kind);
         }
-        let kills = arguments.iter().find_map(|text| text.parse().ok()).unwrap_or(1000);
-        match storm(Size { processes: 16, slots: 4 }, kills) {
-            ExitCode::SUCCESS => storm(Size { processes: 2, slots: 1 }, kills.div_ceil(5)),
-            failure => failure,
-        }
+        let kills: u64 = arguments.iter().find_map(|text| text.parse().ok()).unwrap_or(1000);
+        let fewer = kills.div_ceil(5);
+        let storms =
+            [(16, Kind::Slots(4), 24, kills), (2, Kind::Slots(1), 24, fewer), (3, Kind::Sessions(2), 72, fewer)];
+        let passes = |&(processes, kind, life, kills)| {
+            storm(Size { processes, kind, life: Duration::from_millis(life) }, kills) == ExitCode::SUCCESS
+        };
+        if storms.iter().all(passes) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 
     fn storm(size: Size, kills: u64) -> ExitCode {
         let place = tempfile::tempdir_in("/dev/shm").expect("there is shared memory");
         fs::write(place.path().join(".counts"), [0; 64]).expect("it can be written");
-        for slot in 0..size.slots {
-            File::create(place.path().join(format!(".slot{slot}"))).expect("it can be made");
+        for i in 0..=size.kind.count() {
+            File::create(referee(place.path(), i)).expect("it can be made");
         }
         judge(place.path(), size, kills)
     }
 
+    fn referee(place: &Path, i: usize) -> PathBuf {
+        place.join(format!(".referee{i}"))
+    }
+
     /// Goes in again and again until it is killed.
-    fn victim(place: &Path, seed: u64, slots: usize) -> ! {
-        let semaphore = open(place, slots);
+    fn victim(place: &Path, seed: u64, kind: Kind) -> ! {
+        let lock = Directory::at(place).and_then(|locks| locks.lock("storm")).expect("it is there");
         let counts = Counts::open(&place.join(".counts"));
         let referees: Vec<File> =
-            (0..slots).map(|slot| File::open(place.join(format!(".slot{slot}"))).expect("it is there")).collect();
+            (0..=kind.count()).map(|i| File::open(referee(place, i)).expect("it is there")).collect();
+        let sessions: Vec<String> = (0..kind.count()).map(|i| format!("session {i}")).collect();
         let mut random = Random(seed | 1);
         loop {
             let dice = random.next();
-            let place = semaphore.enter().expect("there is room");
+            let asked = (dice >> 4) as usize % kind.count();
+            let session = matches!(kind, Kind::Sessions(_)).then(|| &sessions[asked][..]);
+            let place = lock.enter(session).expect("there is room");
             if dice.is_multiple_of(16) {
                 drop(place);
                 counts.of(GAVE_UP).fetch_add(1, SeqCst);
                 continue;
             }
             let permit = place.wait().expect("it is granted");
-            let referee = &referees[permit.slot()];
-            if flock(referee, FlockOperation::NonBlockingLockExclusive).is_err() {
-                eprintln!("slot {} is held twice", permit.slot());
+            let (own, alone) = match kind {
+                Kind::Slots(_) => (permit.slot(), flock(&referees[permit.slot()], NonBlockingLockExclusive).is_ok()),
+                Kind::Sessions(_) => (asked, others_are_out(&referees, asked)),
+            };
+            if !alone {
+                eprintln!("{} {own} is not alone", kind.name());
                 counts.of(WRONG).fetch_add(1, SeqCst);
             }
             counts.of(INSIDE).fetch_add(1, SeqCst);
@@ -126,18 +164,36 @@ mod storm {
             for _ in 0..dice >> 8 & 1023 {
                 std::hint::spin_loop();
             }
-            flock(referee, FlockOperation::Unlock).expect("it is locked");
+            flock(&referees[own], Unlock).expect("it is locked");
             drop(permit);
         }
     }
 
-    fn open(place: &Path, slots: usize) -> Semaphore {
-        Directory::at(place).and_then(|locks| locks.semaphore("storm", slots)).expect("it opens")
+    /// Takes the lock on the file of a session; says whether nobody has that on another's. The last file is for who looks: those of one session are
+    /// there together, and must not find each other looking.
+    fn others_are_out(referees: &[File], own: usize) -> bool {
+        let (looks, files) = referees.split_last().expect("there is one more");
+        let mine = flock(&files[own], NonBlockingLockShared).is_ok();
+        flock(looks, LockExclusive).expect("who has it lets go of it");
+        let free = |other: &File| flock(other, NonBlockingLockExclusive).is_ok() && flock(other, Unlock).is_ok();
+        let alone = files.iter().enumerate().all(|(i, other)| i == own || free(other));
+        flock(looks, Unlock).expect("it is locked");
+        mine && alone
     }
 
-    fn start(place: &Path, seed: u64, slots: usize) -> Child {
+    fn open(place: &Path, kind: Kind) -> Lock {
+        let locks = Directory::at(place).expect("it is ours");
+        match kind {
+            Kind::Slots(slots) => drop(locks.semaphore("storm", slots).expect("it is made")),
+            Kind::Sessions(_) => drop(locks.group_lock("storm", None).expect("it is made")),
+        }
+        locks.lock("storm").expect("it is there")
+    }
+
+    fn start(place: &Path, seed: u64, kind: Kind) -> Child {
+        let [seed, count] = [seed, kind.count() as u64].map(|number| number.to_string());
         Command::new(env::current_exe().expect("a test knows itself"))
-            .args(["victim".as_ref(), place.as_os_str(), seed.to_string().as_ref(), slots.to_string().as_ref()])
+            .args(["victim".as_ref(), place.as_os_str(), seed.as_ref(), kind.name().as_ref(), count.as_ref()])
             .stdin(Stdio::null())
             .spawn()
             .expect("it starts")
@@ -155,16 +211,17 @@ mod storm {
         }
     }
 
-    fn judge(place: &Path, Size { processes, slots }: Size, kills: u64) -> ExitCode {
-        let semaphore = open(place, slots);
+    fn judge(place: &Path, Size { processes, kind, life }: Size, kills: u64) -> ExitCode {
+        let lock = open(place, kind);
         let counts = Counts::open(&place.join(".counts"));
         let mut random = Random(0x5eed_0f57_0a11_5eed);
-        let mut children = Victims((0..processes as u64).map(|seed| start(place, seed + 1, slots)).collect());
+        let mut children = Victims((0..processes as u64).map(|seed| start(place, seed + 1, kind)).collect());
         let (started, mut said) = (Instant::now(), Instant::now());
         let (mut progress, mut since) = (0, Instant::now());
         for killed in 0..kills {
-            // Mostly in the middle of things, sometimes one right after the other. The fewer there are, the longer each lives.
-            thread::sleep(Duration::from_micros(random.next() % (48_000 / processes as u64)));
+            // Mostly in the middle of things, sometimes one right after the other.
+            let most = 2 * life / processes as u32;
+            thread::sleep(Duration::from_micros(random.next() % most.as_micros() as u64));
             let child = &mut children.0[random.next() as usize % processes];
             child.kill().expect("it is ours");
             let ended = child.wait().expect("it has ended");
@@ -172,12 +229,12 @@ mod storm {
                 eprintln!("a process ended by itself: {ended}");
                 return ExitCode::FAILURE;
             }
-            *child = start(place, random.next(), slots);
+            *child = start(place, random.next(), kind);
             let inside = counts.get(INSIDE);
             if inside > progress {
                 (progress, since) = (inside, Instant::now());
             } else if since.elapsed() > Duration::from_secs(60) {
-                eprintln!("\nnobody has got in for a minute: {:#?}", semaphore.status());
+                eprintln!("\nnobody has got in for a minute: {:#?}", lock.status());
                 return ExitCode::FAILURE;
             }
             if counts.get(WRONG) > 0 {
@@ -190,26 +247,35 @@ mod storm {
         }
         drop(children);
         // Nobody is left: all that is held or waited for is the dead's.
+        let (slots, asked) = match kind {
+            Kind::Slots(slots) => (slots, [None, None]),
+            Kind::Sessions(_) => (lock.slots(), [Some("session 0"), Some("session 1")]),
+        };
+        let try_enter = |session| lock.try_enter(session).expect("it works");
         let all: Vec<_> =
-            (0..slots).map(|_| semaphore.try_acquire().expect("it works").expect("no slot is lost")).collect();
+            (0..slots).map(|_| try_enter(asked[0]).expect("no slot is lost").wait().expect("it has one")).collect();
         let mut taken: Vec<_> = all.iter().map(|permit| permit.slot()).collect();
         taken.sort_unstable();
         assert_eq!(taken, (0..slots).collect::<Vec<_>>());
-        let status = semaphore.status();
+        let status = lock.status();
         assert_eq!((status.holders.len(), status.waiting.len()), (slots, 0), "{status:?}");
-        assert!(semaphore.try_acquire().expect("it works").is_none());
         drop(all);
+        let one = try_enter(asked[0]).expect("all are free");
+        assert_eq!(try_enter(asked[1]).is_none(), slots == 1 || asked[1].is_some(), "they exclude each other");
+        drop(one);
         assert_eq!(counts.get(WRONG), 0);
         println!(
-            "{kills} killed of {processes} processes and replaced, slots: {slots}: {} went in, {} gave up, {} were told of a death; \
+            "{kills} killed of {processes} processes and replaced, {}: {}: {} went in, {} gave up, {} were told of a death; \
              {:.1} s",
+            kind.name(),
+            kind.count(),
             counts.get(INSIDE),
             counts.get(GAVE_UP),
             counts.get(RECOVERED),
             started.elapsed().as_secs_f64()
         );
         assert!(counts.get(RECOVERED) > 0, "nobody was killed where it matters");
-        semaphore.remove().expect("nobody uses it");
+        lock.remove().expect("nobody uses it");
         ExitCode::SUCCESS
     }
 }

@@ -12,13 +12,15 @@ use core::ops::ControlFlow::{Break, Continue};
 
 use super::{
     Table,
+    sessions::own_number,
     table::usual,
     values::{Gate, Place, State},
 };
 use crate::{CompareAndSwap, Mortal, Registers, Session, Ticket};
 
 impl Table {
-    /// Comes in through the gate, if it is open: the whole doorway.
+    /// Comes in through the gate, if it is open: the whole doorway. With a row of its own; where there are sessions, with one whose number
+    /// [stands](Self::stands_for) for what is asked for.
     ///
     /// # Errors
     /// When the memory halts the process.
@@ -26,13 +28,13 @@ impl Table {
     pub fn come<M: CompareAndSwap>(
         &self,
         m: &mut M,
-        row: impl FnOnce() -> Option<usize>,
+        row: impl FnOnce(&mut M) -> Result<Option<usize>, M::Halt>,
     ) -> Result<Option<(usize, Place)>, M::Halt> {
         m.line(34);
         let open = m.read(self.gate)?;
         let Gate::Open(ticket) = open else { return Ok(None) };
         // Only now: whoever had the row before may have lost it until then.
-        let Some(row) = row() else { return Ok(None) };
+        let Some(row) = row(m)? else { return Ok(None) };
         m.line(35);
         let slot = m.read(self.first)?;
         m.line(36);
@@ -65,9 +67,6 @@ impl Table {
     /// Shuts the gate, with the guard.
     #[inline(always)]
     pub(super) fn shut<M: CompareAndSwap + Mortal>(&self, m: &mut M) -> Result<(), M::Halt> {
-        if !self.has_gate {
-            return Ok(());
-        }
         m.line(6);
         match m.read(self.gate)? {
             Gate::Shut(_) => Ok(()),
@@ -98,10 +97,12 @@ impl Table {
                 let slot = m.read(self.first)?;
                 m.write(self.held.at(row), slot)?;
                 m.line(17);
-                m.write(self.asks.at(row), Session(1))?;
+                let for_own = self.has_sessions && !m.mutant("forgets-what-for");
+                let session = if for_own { own_number(row) } else { Session(1) };
+                m.write(self.asks.at(row), session)?;
                 let tally = m.read(self.tally)?.uncounted();
                 let free = tally.slots().saturating_sub(1);
-                m.write(self.tally, tally.with_free(free).one_inside(Session(1)))?;
+                m.write(self.tally, tally.with_free(free).one_inside(session))?;
                 if !m.mutant("forgets-who-came") {
                     m.line(18);
                     m.write(self.state.at(row), State::Holding { ticket, recovered: false })?;

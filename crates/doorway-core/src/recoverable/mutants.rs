@@ -14,7 +14,7 @@ const THREE: Setting = Setting::slots(3, 2).passages(1).kills(ANY_NUMBER);
 /// Three and one slot.
 const ONE_OF_THREE: Setting = Setting::slots(3, 1).passages(1).kills(ANY_NUMBER);
 
-use Property::{DeadlockFreedom, KExclusion, KFcfs};
+use Property::{DeadlockFreedom, KExclusion, KFcfs, SessionExclusion};
 
 pub(super) const MUTANTS: &[Mutant] = &[
     mutant(
@@ -51,9 +51,32 @@ pub(super) const MUTANTS: &[Mutant] = &[
     mutant("opens-too-soon", "the gate is opened though somebody is inside", KExclusion, TWO),
 ];
 
-pub(super) const OF_GROUPS: &[Mutant] = &[mutant(
-    "goes-in-ahead",
-    "who comes goes in to those of its session though others wait",
-    Property::Fcfs,
-    Setting::group(3, 2).passages(1).kills(ANY_NUMBER),
-)];
+/// Two processes that ask for one of two sessions.
+const TWO_SESSIONS: Setting = Setting::group(2, 2).passages(2).kills(ANY_NUMBER);
+
+pub(super) const OF_GROUPS: &[Mutant] = &[
+    mutant(
+        "goes-in-ahead",
+        "who comes goes in to those of its session though others wait",
+        Property::Fcfs,
+        Setting::group(3, 2).passages(1),
+    ),
+    mutant(
+        "comes-for-anything",
+        "who finds the gate open does not look what its number stands for",
+        SessionExclusion,
+        TWO_SESSIONS,
+    ),
+    mutant(
+        "forgets-what-for",
+        "who shuts the gate takes whoever came in by it for one of the first session",
+        SessionExclusion,
+        TWO_SESSIONS,
+    ),
+    mutant(
+        "numbers-anew",
+        "a row's number is given another meaning though somebody has asked for it",
+        SessionExclusion,
+        TWO_SESSIONS,
+    ),
+];

@@ -25,8 +25,8 @@ use crate::{Array, CompareAndSwap, Home, Homes, Layout, Mortal, Register, Regist
 #[derive(Debug)]
 pub struct Table {
     pub(super) rows: usize,
-    /// Whether the gate is ever open.
-    pub(super) has_gate: bool,
+    /// Whether it matters what one asks for.
+    pub(super) has_sessions: bool,
     /// The next ticket, and a way in for who finds nobody there.
     pub(super) gate: Register<Gate>,
     /// The slot that is held through the gate.
@@ -49,8 +49,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// So many rows and slots; of the latter at most as many. With a gate, where there are no sessions.
-    pub fn new(layout: &mut Layout, rows: usize, slots: usize, has_gate: bool) -> Self {
+    /// So many rows and slots; of the latter at most as many.
+    pub fn new(layout: &mut Layout, rows: usize, slots: usize, has_sessions: bool) -> Self {
         let owner = layout.array("Owner", rows, Homes::Column, None);
         let state = layout.array("State", rows, Homes::Column, State::Idle);
         let asks = layout.array("Asks", rows, Homes::Column, Session::NONE);
@@ -59,13 +59,11 @@ impl Table {
         let orphan = layout.array("Orphan", rows, Homes::Column, false);
         let deaths = layout.array("Deaths", rows, Homes::Column, 0);
         let guard = layout.register("Guard", Home::Process(0), None);
-        let ticket = Ticket::ZERO.succ();
-        let gate = if has_gate { Gate::Open(ticket) } else { Gate::Shut(ticket) };
-        let gate = layout.register("Gate", Home::Process(0), gate);
+        let gate = layout.register("Gate", Home::Process(0), Gate::Open(Ticket::ZERO.succ()));
         let first = layout.register("First", Home::Process(0), 0);
         let slots = slots as u16;
         let tally = layout.register("Tally", Home::Process(0), Tally::new(slots));
-        Self { rows, has_gate, gate, first, guard, tally, owner, state, asks, held, spare, orphan, deaths }
+        Self { rows, has_sessions, gate, first, guard, tally, owner, state, asks, held, spare, orphan, deaths }
     }
 
     /// How many rows there are.
@@ -179,9 +177,7 @@ impl Table {
     /// When the memory halts the process.
     #[inline(always)]
     pub fn give<M: Registers>(&self, m: &mut M) -> Result<(), M::Halt> {
-        if self.has_gate {
-            self.open(m)?;
-        }
+        self.open(m)?;
         m.line(5);
         m.write(self.guard, None)
     }

@@ -235,8 +235,8 @@ impl Tally {
     /// What they have asked for, if there are any.
     #[inline(always)]
     #[must_use]
-    pub const fn session(self) -> u16 {
-        self.number(Self::SESSION)
+    pub const fn session(self) -> Session {
+        Session(self.number(Self::SESSION) as u32)
     }
 
     /// How many slots there are. Not counted: it is what it is.
@@ -328,7 +328,7 @@ impl Tally {
     #[inline(always)]
     #[must_use]
     pub const fn admits(self, session: Session) -> bool {
-        self.has_room() && (self.inside() == 0 || session.0 == self.session() as u32 && session.0 != 0)
+        self.has_room() && (self.inside() == 0 || session.0 == self.session().0 && session.0 != 0)
     }
 }
 
@@ -336,7 +336,7 @@ impl fmt::Debug for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} wait, {} of {} free, {} inside", self.waiting(), self.free(), self.slots(), self.inside())?;
         if self.inside() > 0 {
-            write!(f, " for {}", self.session())?;
+            write!(f, " for {}", self.session().0)?;
         }
         if self.closed() { f.write_str(", closed") } else { Ok(()) }
     }
@@ -426,7 +426,7 @@ mod tests {
     fn numbers_keep_apart() {
         let tally = Tally::new(Tally::MOST).one_waits().one_inside(Session(9)).one_taken();
         assert_eq!((tally.waiting(), tally.free(), tally.inside()), (1, Tally::MOST - 1, 1));
-        assert_eq!((tally.session(), tally.slots(), tally.closed()), (9, Tally::MOST, false));
+        assert_eq!((tally.session(), tally.slots(), tally.closed()), (Session(9), Tally::MOST, false));
         let back = tally.one_waits_no_more().one_left().one_given();
         assert_eq!((back.waiting(), back.free(), back.inside(), back.slots()), (0, Tally::MOST, 0, Tally::MOST));
         assert_eq!(Tally::new(3).one_left().one_waits_no_more(), Tally::new(3), "nobody was there");

@@ -25,7 +25,7 @@ use rustix::{
 use super::{Directory, Error, Kind, directory::MOST, identity::namespaces, map::Map};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"doorway\n");
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Words of the header.
 const HEADER: usize = 512;
@@ -77,8 +77,8 @@ fn words(rows: usize) -> usize {
 }
 
 fn layout(kind: Kind, rows: usize, slots: usize) -> (Table, Layout) {
-    let has_gate = kind != Kind::GroupLock;
-    let Ok(built) = Layout::build(rows, None, |layout| Ok::<_, Infallible>(Table::new(layout, rows, slots, has_gate)));
+    let sessions = kind == Kind::GroupLock;
+    let Ok(built) = Layout::build(rows, None, |layout| Ok::<_, Infallible>(Table::new(layout, rows, slots, sessions)));
     debug_assert_eq!(built.1.words(), rows * ROW);
     built
 }
@@ -270,6 +270,7 @@ impl File {
     }
 
     /// The words of the name of a session, counted from 1.
+    #[inline(always)]
     pub(super) fn name(&self, session: usize) -> Option<&[AtomicU64]> {
         let first = self.table.rows() * ROW + session.checked_sub(1)? * NAME;
         self.words().get(first..first + NAME)

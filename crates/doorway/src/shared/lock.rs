@@ -25,6 +25,7 @@ use super::{
     identity,
     map::Map,
     memory::{Mapped, Quick, Stop, row},
+    sessions::Called,
 };
 
 /// A named lock of any kind.
@@ -198,33 +199,45 @@ impl Lock {
     /// # Errors
     /// When the table is full, or the file is lost or damaged.
     pub fn enter(&self, session: Option<&str>) -> Result<Place<'_>, Error> {
-        self.suits(session)?;
-        match self.line_up_long(session) {
-            Ok(standing) => Ok(Place::new(self, standing)),
-            Err(stop) => Err(self.error(stop)),
-        }
+        let standing = match session {
+            None => self.suits(None).and_then(|()| self.stand()),
+            Some(session) => self.stand_for(session),
+        };
+        Ok(Place::new(self, standing?))
     }
 
     /// The same where there are no sessions. If the gate is open this is all.
     #[inline(always)]
     pub(super) fn stand(&self) -> Result<Standing, Error> {
-        match self.file.table().come(&mut Quick::new(self.file.words()), || self.gate_row()) {
+        match self.file.table().come(&mut Quick::new(self.file.words()), |_| Ok(self.gate_row())) {
             Ok(Some((row, spot))) => Ok(Standing::new(row, spot)),
-            _ => self.stand_long(),
+            _ => self.stand_long(&Called::new(&self.file, "")),
         }
     }
 
-    #[cold]
-    #[inline(never)]
-    fn stand_long(&self) -> Result<Standing, Error> {
-        self.line_up_long(None).map_err(|stop| self.error(stop))
+    /// The same where there are sessions.
+    #[inline(always)]
+    pub(super) fn stand_for(&self, session: &str) -> Result<Standing, Error> {
+        self.suits(Some(session))?;
+        let (table, called) = (self.file.table(), Called::new(&self.file, session));
+        let row = |m: &mut Quick<'_>| {
+            let Some(row) = self.gate_row() else { return Ok(None) };
+            Ok(table.stands_for(m, row, &called)?.then_some(row))
+        };
+        match table.come(&mut Quick::new(self.file.words()), row) {
+            Ok(Some((row, spot))) => Ok(Standing::new(row, spot)),
+            _ => self.stand_long(&called),
+        }
     }
 
     /// The doorway, the long way.
-    fn line_up_long(&self, session: Option<&str>) -> Result<Standing, Stop> {
+    #[cold]
+    #[inline(never)]
+    fn stand_long(&self, called: &Called<'_>) -> Result<Standing, Error> {
         let (me, mut m) = (self.me(), Mapped::new(&self.file, None));
-        let standing = self.guarded(&mut m, me, |m| self.line_up(m, me, session))?;
-        self.stood(standing)
+        let standing =
+            self.guarded(&mut m, me, |m| self.line_up(m, me, called)).and_then(|standing| self.stood(standing));
+        standing.map_err(|stop| self.error(stop))
     }
 
     /// Notes when it has entered, if it has to wait. Who goes in at once is mostly out again sooner than it takes to look at a clock.
@@ -245,16 +258,14 @@ impl Lock {
     /// When the table is full, or the file is lost or damaged.
     pub fn try_enter(&self, session: Option<&str>) -> Result<Option<Place<'_>>, Error> {
         self.suits(session)?;
-        let me = self.me();
+        let (me, called) = (self.me(), Called::new(&self.file, session.unwrap_or_default()));
         let mut m = Mapped::new(&self.file, None);
         let attempt = |m: &mut Mapped<'_>| {
             self.guarded(m, me, |m| {
-                let number = self.session(m, session)?;
-                let tally = m.read(self.file.table().tally())?;
-                if tally.waiting() > 0 || !tally.admits(number) {
+                if !self.file.table().admits(m, &called)? {
                     return if self.file.is_removed() { Err(self.lost()) } else { Ok(None) };
                 }
-                self.line_up(m, me, session).map(Some)
+                self.line_up(m, me, &called).map(Some)
             })
         };
         let first = attempt(&mut m);
@@ -279,14 +290,14 @@ impl Lock {
 
     /// Takes a row and a place, with the guard.
     #[inline(always)]
-    fn line_up(&self, m: &mut Mapped<'_>, me: Owner, session: Option<&str>) -> Result<Standing, Stop> {
-        let session = self.session(m, session)?;
-        let row = match self.own_row(m)? {
+    fn line_up(&self, m: &mut Mapped<'_>, me: Owner, called: &Called<'_>) -> Result<Standing, Stop> {
+        let (table, row) = (self.file.table(), self.own_row(m)?);
+        let row = match row {
             Some(row) => row,
             None => self.settle(m, me)?,
         };
-        let spot = self.file.table().join(m, row, session)?;
-        Ok(Standing::new(row, spot))
+        let number = table.number(m, row, called)?;
+        Ok(Standing::new(row, table.join(m, row, number)?))
     }
 
     #[cold]

@@ -4,7 +4,8 @@
 //!
 //! Loads acquire and stores release; compare-and-swaps do both. That is enough, because all but four registers are touched with the
 //! guard alone, and who takes the guard sees all that was done with it before. The gate is opened and shut with it, too: who comes in through it
-//! has seen what was done before it was opened, and who shuts it what was done by those who left through it. Without it, a process reads its own state, which a granter
+//! has seen what was done before it was opened, and who shuts it what was done by those who left through it. A name that is compared before that may be
+//! written meanwhile, with the guard: then the gate was shut before. Without it, a process reads its own state, which a granter
 //! writes last: it sees the slot that was written before. What it reads of others, looking for the dead, are hints that count for
 //! nothing until it has the guard. Whether somebody is to be woken is the one question with a store before a load on both
 //! sides; there is a fence between them in each.

@@ -145,8 +145,7 @@ macro_rules! knows_no_sessions {
             /// When the table is full, or the file is lost or damaged.
             #[inline(always)]
             pub fn acquire(&self) -> Result<Permit<'_>, Error> {
-                let standing = self.0.stand()?;
-                if standing.holds() { Ok(Permit::new(&self.0, standing)) } else { Place::new(&self.0, standing).wait() }
+                Permit::of(&self.0, self.0.stand()?)
             }
 
             /// A slot, if one is free and nobody waits for it.
@@ -195,16 +194,18 @@ impl GroupLock {
     ///
     /// # Errors
     /// When the table is full, the session has no name that fits, or the file is lost or damaged.
+    #[inline(always)]
     pub fn enter(&self, session: &str) -> Result<Place<'_>, Error> {
-        self.0.enter(Some(session))
+        Ok(Place::new(&self.0, self.0.stand_for(session)?))
     }
 
     /// Waits until those of this session may go in: `enter(session)?.wait()`.
     ///
     /// # Errors
     /// When the table is full, the session has no name that fits, or the file is lost or damaged.
+    #[inline(always)]
     pub fn acquire(&self, session: &str) -> Result<Permit<'_>, Error> {
-        self.enter(session)?.wait()
+        Permit::of(&self.0, self.0.stand_for(session)?)
     }
 
     /// Goes in, if those of this session may and nobody waits.

@@ -101,8 +101,8 @@ pub struct Permit<'a> {
 
 impl<'a> Permit<'a> {
     #[inline(always)]
-    pub(super) fn new(lock: &'a Lock, standing: Standing) -> Self {
-        Self { lock, standing }
+    pub(super) fn of(lock: &'a Lock, standing: Standing) -> Result<Self, Error> {
+        if standing.holds() { Ok(Self { lock, standing }) } else { Place::new(lock, standing).wait() }
     }
 
     /// The number of the slot, which no other holder has.

@@ -1,54 +1,53 @@
-//! Sessions by name: each has a number for as long as somebody asks for it.
+//! Sessions by name: what the numbers that the engine gives them stand for.
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use doorway_core::{Registers, Session, recoverable::State};
+use doorway_core::{Memory, Session, recoverable::Name};
 
 use super::{
     Lock,
-    file::NAME,
-    memory::{Mapped, Stop},
+    file::{File, NAME},
 };
 
-impl Lock {
-    /// The number of a session, with the guard.
+/// What is asked for.
+pub(super) struct Called<'a> {
+    file: &'a File,
+    /// Nothing, where there are no sessions.
+    name: [u64; NAME],
+}
+
+impl<'a> Called<'a> {
     #[inline(always)]
-    pub(super) fn session(&self, m: &mut Mapped<'_>, name: Option<&str>) -> Result<Session, Stop> {
-        match name {
-            None => Ok(Session(1)),
-            Some(name) => self.number(m, name),
-        }
-    }
-
-    /// The number of those who have asked for the session, or one that nobody has.
-    pub(super) fn number(&self, m: &mut Mapped<'_>, name: &str) -> Result<Session, Stop> {
-        let table = self.file.table();
-        let tally = m.read(table.tally())?;
-        let mut asked = Vec::new();
-        if tally.waiting() > 0 || tally.inside() > 0 {
-            for row in 0..table.rows() {
-                if m.read(table.state(row))? != State::Idle {
-                    asked.push(m.read(table.asks(row))?.0);
-                }
-            }
-            asked.sort_unstable();
-            asked.dedup();
-        }
-        if let Some(&number) = asked.iter().find(|&&number| self.session_name(number as usize).as_deref() == Some(name))
-        {
-            return Ok(Session(number));
-        }
-        // There are as many numbers as rows, and this process's row has none.
-        let number = (1..).find(|number| !asked.contains(number)).ok_or(Stop::Damaged)?;
-        let words = self.file.name(number as usize).ok_or(Stop::Damaged)?;
+    pub(super) fn new(file: &'a File, name: &str) -> Self {
         let mut bytes = [0; NAME * 8];
-        bytes[..name.len()].copy_from_slice(name.as_bytes());
-        for (word, eight) in words.iter().zip(bytes.chunks_exact(8)) {
-            word.store(u64::from_le_bytes(eight.try_into().expect("these are eight")), Relaxed);
-        }
-        Ok(Session(number))
+        let length = name.len().min(NAME * 8);
+        bytes[..length].copy_from_slice(&name.as_bytes()[..length]);
+        let words = bytes.as_chunks().0;
+        Self { file, name: std::array::from_fn(|i| u64::from_le_bytes(words[i])) }
+    }
+}
+
+/// Who reads a name without the guard may see half of one that is being written. Then it does not come in through the gate: that has another ticket
+/// by then.
+impl<M: Memory> Name<M> for Called<'_> {
+    #[inline(always)]
+    fn is(&self, _: &mut M, number: Session) -> Result<bool, M::Halt> {
+        let words = self.file.name(number.0 as usize).unwrap_or_default();
+        // All of them: that is faster than to look after each whether that was enough.
+        let different =
+            words.iter().zip(self.name).fold(0, |different, (word, own)| different | word.load(Relaxed) ^ own);
+        Ok(words.len() == NAME && different == 0)
     }
 
+    #[inline(always)]
+    fn set(&self, _: &mut M, number: Session) -> Result<(), M::Halt> {
+        let words = self.file.name(number.0 as usize).unwrap_or_default();
+        words.iter().zip(self.name).for_each(|(word, own)| word.store(own, Relaxed));
+        Ok(())
+    }
+}
+
+impl Lock {
     /// The name of a session, if there can be such a number.
     pub(super) fn session_name(&self, number: usize) -> Option<String> {
         let words = self.file.name(number)?;
