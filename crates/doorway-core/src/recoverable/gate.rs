@@ -12,7 +12,6 @@ use core::ops::ControlFlow::{Break, Continue};
 
 use super::{
     Table,
-    sessions::own_number,
     table::usual,
     values::{Gate, Place, State},
 };
@@ -97,8 +96,7 @@ impl Table {
                 let slot = m.read(self.first)?;
                 m.write(self.held.at(row), slot)?;
                 m.line(17);
-                let for_own = self.has_sessions && !m.mutant("forgets-what-for");
-                let session = if for_own { own_number(row) } else { Session(1) };
+                let session = if m.mutant("forgets-what-for") { Session(1) } else { self.number_at_gate(row) };
                 m.write(self.asks.at(row), session)?;
                 let tally = m.read(self.tally)?.uncounted();
                 let free = tally.slots().saturating_sub(1);

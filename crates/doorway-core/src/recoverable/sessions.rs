@@ -33,6 +33,12 @@ pub(super) const fn own_number(row: usize) -> Session {
 }
 
 impl Table {
+    /// What who comes in through the gate with this row has asked for.
+    #[inline(always)]
+    pub fn number_at_gate(&self, row: usize) -> Session {
+        if self.has_sessions { own_number(row) } else { Session(1) }
+    }
+
     /// Whether the number of the row stands for this, so that it may come in through the gate. For [`come`](Self::come).
     ///
     /// # Errors

@@ -155,11 +155,11 @@ fn read(lock: &Lock, row: usize) -> Option<Option<Row>> {
     }
     let table = lock.file.table();
     let (gate, state) = (value(lock, table.gate())?, value(lock, table.state(row))?);
-    let (seen, slot) = match gate {
+    let (seen, slot, session) = match gate {
         Gate::Held { row: held, ticket } | Gate::Closing { row: held, ticket } if held as usize == row => {
-            (State::Holding { ticket, recovered: false }, value(lock, table.first())?)
+            (State::Holding { ticket, recovered: false }, value(lock, table.first())?, table.number_at_gate(row))
         }
-        _ => (state, value(lock, table.held(row))?),
+        _ => (state, value(lock, table.held(row))?, value(lock, table.asks(row))?),
     };
     let stamp = match seen {
         State::Waiting(ticket) | State::Holding { ticket, .. } => ticket.label(),
@@ -169,7 +169,7 @@ fn read(lock: &Lock, row: usize) -> Option<Option<Row>> {
     let found = Row {
         state: seen,
         owner: value(lock, table.owner(row))??,
-        session: value(lock, table.asks(row))?,
+        session,
         slot,
         entered: time(ENTERED)?,
         since: (time(STAMPED)? == stamp).then_some(time(SINCE)?),

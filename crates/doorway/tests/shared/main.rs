@@ -177,6 +177,21 @@ fn sessions_share_and_exclude() {
     assert!(locks.lock("rooms").expect("it is there").enter(None).is_err());
 }
 
+/// Who comes in through the gate has not written down what it asks for.
+#[test]
+fn what_is_asked_for_at_the_gate_shows() {
+    let (_place, locks) = directory();
+    let [one, two] = [(); 2].map(|()| locks.group_lock("rooms", None).expect("it opens"));
+    drop(one.acquire("theory").expect("it is empty"));
+    let other = two.acquire("theory").expect("it is empty");
+    drop(one.acquire("theory").expect("they share, under the other's number"));
+    drop(other);
+    // Which stands for something else from now on.
+    drop(two.acquire("practice").expect("it is empty"));
+    let _permit = one.acquire("theory").expect("it is empty");
+    assert_eq!(one.status().holders[0].session.as_deref(), Some("theory"));
+}
+
 /// They come in through the gate by one row, for now this and now that.
 #[test]
 fn threads_ask_for_different_sessions() {
