@@ -54,9 +54,7 @@ impl Locks {
     }
 
     pub(super) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new("env");
-        // Whoever runs the tests may have been told to ignore them (nohup, a job in the background), and then so would everything here.
-        command.args(["--default-signal=HUP,INT,QUIT", env!("CARGO_BIN_EXE_doorway")]);
+        let mut command = super::command(&[]);
         match (self.place(), args) {
             // Before `--`: what comes after it is none of ours.
             (("--etcd", endpoints), [name @ ("run" | "status" | "set" | "drain" | "resume" | "rm"), rest @ ..]) => {

@@ -34,7 +34,9 @@ struct Ran {
 }
 
 fn command(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_doorway"));
+    let mut command = Command::new("env");
+    // Whoever runs the tests may have been told to ignore them (nohup, a job in the background), and then so would everything here.
+    command.args(["--default-signal=HUP,INT,QUIT", env!("CARGO_BIN_EXE_doorway")]);
     command.args(args).stdin(Stdio::null());
     command
 }

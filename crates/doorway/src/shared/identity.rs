@@ -117,16 +117,27 @@ pub(super) fn namespaces() -> [u64; 2] {
     ["/proc/self/ns/pid", "/proc/self/ns/time"].map(|path| stat(path).map_or(0, |stat| stat.st_ino))
 }
 
-/// The command line of a process, if it can be told.
+/// The command line of a process, if it can be told. While it has none, at the very beginning of a program, the program's name in brackets, as ps(1)
+/// has it.
 pub(super) fn command(pid: i32) -> String {
-    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let read = |what| std::fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
+    let line = read("cmdline");
     let words = line.split(|&byte| byte == 0).filter(|word| !word.is_empty());
-    words.map(String::from_utf8_lossy).collect::<Vec<_>>().join(" ")
+    let line = words.map(String::from_utf8_lossy).collect::<Vec<_>>().join(" ");
+    let name = if line.is_empty() { read("comm") } else { Vec::new() };
+    match name.trim_ascii_end() {
+        [] => line,
+        name => format!("[{}]", String::from_utf8_lossy(name)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::process::{Command, Stdio};
+    use std::{
+        process::{Command, Stdio},
+        thread::sleep,
+        time::Duration,
+    };
 
     use super::*;
 
@@ -136,6 +147,27 @@ mod tests {
         let seen = parse(line).expect("it is well formed");
         assert_eq!((seen.zombie, seen.threads, seen.start), (false, 13, 4711));
         assert!(parse(b"71 (a) Z").is_none() && parse(b"").is_none());
+    }
+
+    #[test]
+    fn a_process_without_a_command_line_has_a_name() {
+        let mut child = Command::new("cat").args(["-", "-"]).stdin(Stdio::piped()).spawn().expect("it starts");
+        let pid = child.id() as i32;
+        let becomes = |line: &str| {
+            for _ in 0..1000 {
+                if command(pid) == line {
+                    return;
+                }
+                sleep(Duration::from_millis(10));
+            }
+            panic!("it is {} and not {line}", command(pid));
+        };
+        becomes("cat - -");
+        // It ends, and nobody hears of it yet.
+        drop(child.stdin.take());
+        becomes("[cat]");
+        child.wait().expect("it has ended");
+        assert_eq!(command(pid), "");
     }
 
     #[test]
