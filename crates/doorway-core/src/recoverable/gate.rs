@@ -84,32 +84,36 @@ impl Table {
                 Ok(if was == gate { Break(()) } else { Continue(was) })
             }
             Gate::Held { row, ticket } => {
-                let closing = Gate::Closing { row, ticket };
                 m.line(8);
-                let to = if m.mutant("shuts-at-once") { Gate::Shut(ticket.succ()) } else { closing };
+                let shuts_at_once = m.mutant("shuts-at-once");
+                let to = if shuts_at_once { Gate::Shut(ticket.succ()) } else { Gate::Closing { row, ticket } };
                 let was = m.compare_and_swap(self.gate, gate, to)?;
-                Ok(Continue(if was == gate { closing } else { was }))
-            }
-            Gate::Closing { row, ticket } => {
-                let row = row as usize;
-                m.line(9);
-                let slot = m.read(self.first)?;
-                m.write(self.held.at(row), slot)?;
-                m.line(17);
-                let session = if m.mutant("forgets-what-for") { Session(1) } else { self.number_at_gate(row) };
-                m.write(self.asks.at(row), session)?;
-                let tally = m.read(self.tally)?.uncounted();
-                let free = tally.slots().saturating_sub(1);
-                m.write(self.tally, tally.with_free(free).one_inside(session))?;
-                if !m.mutant("forgets-who-came") {
-                    m.line(18);
-                    m.write(self.state.at(row), State::Holding { ticket, recovered: false })?;
+                if was != gate {
+                    return Ok(Continue(was));
                 }
-                m.line(19);
-                m.write(self.gate, Gate::Shut(ticket.succ()))?;
-                Ok(Break(()))
+                self.write_down(m, row as usize, ticket).map(Break)
             }
+            Gate::Closing { row, ticket } => self.write_down(m, row as usize, ticket).map(Break),
         })
+    }
+
+    /// Writes into its row who holds through the gate, and shuts that.
+    fn write_down<M: Registers>(&self, m: &mut M, row: usize, ticket: Ticket) -> Result<(), M::Halt> {
+        m.line(9);
+        let slot = m.read(self.first)?;
+        m.write(self.held.at(row), slot)?;
+        m.line(17);
+        let session = if m.mutant("forgets-what-for") { Session(1) } else { self.number_at_gate(row) };
+        m.write(self.asks.at(row), session)?;
+        let tally = m.read(self.tally)?.uncounted();
+        let free = tally.slots().saturating_sub(1);
+        m.write(self.tally, tally.with_free(free).one_inside(session))?;
+        if !m.mutant("forgets-who-came") {
+            m.line(18);
+            m.write(self.state.at(row), State::Holding { ticket, recovered: false })?;
+        }
+        m.line(19);
+        m.write(self.gate, Gate::Shut(ticket.succ()))
     }
 
     /// Opens the gate if nobody is there, with the guard. The next holder of a slot whose last one died has to be told, and at the gate nobody is.
