@@ -14,7 +14,7 @@ use super::named::duration;
 #[command(next_help_heading = "Locks across machines")]
 pub(crate) struct Etcd {
     /// Locks on etcd, not of this machine: members of one cluster, HOST:PORT or https://…
-    #[arg(id = "etcd", long, value_name = "ENDPOINT[,…]", value_delimiter = ',', conflicts_with = "dir")]
+    #[arg(id = "etcd", long, value_name = "ENDPOINT[,…]", value_delimiter = ',', conflicts_with_all = ["dir", "group"])]
     pub(crate) endpoints: Vec<String>,
     /// TLS: who signs the certificates of the servers (PEM); default: as the system says
     #[arg(long, value_name = "FILE", requires = "etcd")]

@@ -1,6 +1,6 @@
 //! The command line of named locks: `run`, `status`, `top`, `set`, `drain`, `resume`, `rm`.
 
-use std::{ffi::OsString, path::PathBuf, time::Duration};
+use std::{ffi::OsString, fs, path::PathBuf, time::Duration};
 
 use clap::Args;
 
@@ -40,6 +40,7 @@ Examples:
   doorway run backup --no-wait -- rsync -a src/ dst/      or not at all
   doorway run db --session read -- pg_dump shop           readers together,
   doorway run db --session migrate -- ./migrate           but not with a migration
+  doorway run licence --slots 3 --group cad -- ./simulate    one lock for all users of a group
   doorway run nightly --etcd a:2379,b:2379,c:2379 -- ./report    on one machine of many";
 
 #[derive(PartialEq, Debug, Args)]
@@ -108,6 +109,9 @@ pub(crate) struct Place {
     /// The directory of the locks; default: $DOORWAY_DIR, else /dev/shm/doorway-UID
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+    /// For all users of this group; default: in /dev/shm/doorway-group-GID
+    #[arg(long, value_name = "GROUP", value_parser = group)]
+    pub(crate) group: Option<u32>,
     #[cfg(feature = "etcd")]
     #[command(flatten)]
     pub(crate) etcd: super::etcd::Etcd,
@@ -155,6 +159,17 @@ pub(crate) struct Named {
     pub(crate) place: Place,
 }
 
+/// A number, or a name that this machine has in its file.
+fn group(text: &str) -> Result<u32, String> {
+    let groups = fs::read_to_string("/etc/group").unwrap_or_default();
+    let number = |line: &str| match &line.split(':').collect::<Vec<_>>()[..] {
+        [name, _, number, ..] if *name == text => number.parse().ok(),
+        _ => None,
+    };
+    let found = groups.lines().find_map(number).or_else(|| text.parse().ok());
+    found.ok_or_else(|| "there is no such group in /etc/group; try its number".into())
+}
+
 /// `30`, `1.5s`, `200ms`, `1h30m`: numbers with units, seconds where there is none.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is no time: try 30, 1.5s, 200ms, 5m, 2h or 1h30m");
@@ -184,6 +199,12 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn groups_are_read() {
+        assert_eq!((group("root"), group("0"), group("4711")), (Ok(0), Ok(0), Ok(4711)));
+        assert!(group("").is_err() && group("-1").is_err() && group("no-such-group").is_err());
+    }
 
     #[test]
     fn times_are_read() {

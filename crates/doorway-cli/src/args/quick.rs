@@ -43,7 +43,7 @@ mod tests {
     /// What it knows and what it has to leave alone, right and wrong. Between two spaces there is an empty word.
     const PIECES: &str = "a|b||-|--|-- a|-- -- b|--slots|--slots 2|--slots 0|--slots -1|--slots +3|--slots x|--slots=2|--dir|--dir /d|--dir |\
         --session|--session s|--session -s|--timeout|--timeout 1.5s|--timeout x|--no-wait|--quiet|-q|-qq|--help|--etcd e|--ttl 2s|\
-        --conflict-exit-code 5|--what";
+        --conflict-exit-code 5|--group 0|--what";
 
     fn read(words: &[&str]) -> (Option<Run>, Option<Run>) {
         let parsed = Running::try_parse_from(["doorway", "run"].iter().chain(words));

@@ -17,9 +17,11 @@ use crate::{
 };
 
 pub(crate) fn directory(place: &Where) -> Result<Directory, Failure> {
-    Ok(match &place.dir {
-        Some(path) => Directory::at(path)?,
-        None => Directory::of_user()?,
+    Ok(match (&place.dir, place.group) {
+        (Some(path), None) => Directory::at(path)?,
+        (None, None) => Directory::of_user()?,
+        (Some(path), Some(gid)) => Directory::for_group(path, gid)?,
+        (None, Some(gid)) => Directory::of_group(gid)?,
     })
 }
 

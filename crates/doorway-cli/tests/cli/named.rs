@@ -3,14 +3,17 @@
 use std::{
     fs,
     io::Read,
-    os::unix::process::ExitStatusExt,
+    os::unix::{
+        fs::PermissionsExt,
+        process::{CommandExt, ExitStatusExt},
+    },
     process::{Command, Stdio},
 };
 
 use doorway::shared::Directory;
 use serde_json::Value;
 
-use super::locks::{Locks, is_alive, kill, soon};
+use super::locks::{Locks, begun, is_alive, kill, soon};
 
 /// The wrapper is killed; the command goes on, and keeps its slot until it ends.
 #[test]
@@ -109,6 +112,48 @@ fn bad_names_and_files_are_refused() {
     );
     // Where nobody can make a directory.
     assert_eq!(locks.ran(&["run", "a", "--dir", "/proc/nowhere", "--", "true"]).code, Some(2));
+}
+
+/// Users of a group share its locks, and others have no part in them. Only root can be many users.
+#[test]
+fn users_of_a_group_share_its_locks() {
+    const GROUP: u32 = 54_321;
+    let place = tempfile::tempdir().expect("a directory");
+    let everybodys = fs::Permissions::from_mode(0o1777);
+    fs::set_permissions(place.path(), everybodys).expect("it is ours");
+    // Where the other users can run it.
+    let doorway = place.path().join("doorway");
+    fs::copy(env!("CARGO_BIN_EXE_doorway"), &doorway).expect("it can be copied");
+    let locks = place.path().join("locks");
+    let run = |user: u32, group: u32, args: &[&str]| {
+        let mut command = Command::new(&doorway);
+        command.args(args).env("DOORWAY_DIR", &locks).env_remove("DOORWAY_HELD").current_dir("/");
+        command.uid(user).gid(group).stdin(Stdio::null());
+        command
+    };
+    if !rustix::process::geteuid().is_root() {
+        println!("left out: this is not root");
+        return;
+    }
+    let holder =
+        begun(&mut run(1001, GROUP, &["run", "gpu", "--group", "54321", "--", "sh", "-c", "echo $$; exec sleep 1000"]));
+    let no_wait = ["run", "gpu", "--group", "54321", "--no-wait", "--", "true"];
+    assert_eq!(run(1002, GROUP, &no_wait).status().expect("it starts").code(), Some(75));
+    let status = run(1002, GROUP, &["status", "gpu", "--group", "54321", "--json"]).output().expect("it starts");
+    let status: Value = serde_json::from_slice(&status.stdout).expect("it is JSON");
+    assert_eq!(status["holders"][0]["pid"].as_i64(), Some(holder.pid.into()));
+    // One of another group, and one of this group who has not said so.
+    for (group, args) in [(GROUP + 1, &no_wait[..]), (GROUP, &["status"])] {
+        let ran = run(1003, group, args).output().expect("it starts");
+        assert_eq!(ran.status.code(), Some(2), "{ran:?}");
+        assert!(String::from_utf8_lossy(&ran.stderr).contains("locks"), "{ran:?}");
+    }
+    // The next user has it when the first one is killed.
+    let waiter = run(1002, GROUP, &["run", "gpu", "--group", "54321", "--timeout", "30", "--", "true"]).spawn();
+    kill(holder.wrapper.id() as i32, "-KILL");
+    kill(holder.pid, "-KILL");
+    assert!(waiter.and_then(|mut waiter| waiter.wait()).expect("it starts").success());
+    drop(holder.ends());
 }
 
 /// What is printed where a standard tool drives it.

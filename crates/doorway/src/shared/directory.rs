@@ -5,13 +5,16 @@ use std::{
     ffi::OsStr,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
+    process,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
 use rustix::{
     fd::OwnedFd,
-    fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat},
+    fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Gid, Mode, OFlags, RenameFlags, Stat},
     io::Errno,
     process::{geteuid, getuid},
+    time::{ClockId, clock_gettime},
 };
 
 use super::{
@@ -26,6 +29,25 @@ const CAPACITY: usize = 256;
 pub(super) const MOST: usize = doorway_core::recoverable::Tally::MOST as usize;
 
 const NO_DIRECTORY: &str = "it is a link, or no directory";
+
+/// What the environment says, if it does.
+fn chosen() -> Option<PathBuf> {
+    env::var_os("DOORWAY_DIR").filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
+/// Rows of a lock that is made, unless its maker says otherwise.
+fn usual_capacity() -> Result<usize, Error> {
+    let Some(text) = env::var_os("DOORWAY_CAPACITY").filter(|text| !text.is_empty()) else { return Ok(CAPACITY) };
+    let rows = text.to_str().and_then(|text| text.parse().ok()).filter(|rows| (1..=MOST).contains(rows));
+    rows.ok_or_else(|| Error::Capacity { asked: text.to_string_lossy().into_owned(), most: MOST })
+}
+
+/// Part of a name that nobody else takes meanwhile, in a container with the same numbers of processes either.
+pub(super) fn unique() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let now = clock_gettime(ClockId::Realtime);
+    format!("doorway-{}-{}-{}{:09}", process::id(), COUNT.fetch_add(1, Relaxed), now.tv_sec, now.tv_nsec)
+}
 
 /// A directory with named locks, one file each.
 ///
@@ -53,10 +75,7 @@ impl Directory {
     /// # Errors
     /// When somebody else could put files there, or it cannot be made.
     pub fn of_user() -> Result<Self, Error> {
-        match env::var_os("DOORWAY_DIR").filter(|path| !path.is_empty()) {
-            Some(path) => Self::at(path),
-            None => Self::at(format!("/dev/shm/doorway-{}", getuid().as_raw())),
-        }
+        Self::at(chosen().unwrap_or_else(|| format!("/dev/shm/doorway-{}", getuid().as_raw()).into()))
     }
 
     /// This directory; made with mode 0700 if it is not there.
@@ -64,12 +83,32 @@ impl Directory {
     /// # Errors
     /// When somebody else could put files there, or it cannot be made.
     pub fn at(path: impl Into<PathBuf>) -> Result<Self, Error> {
-        let capacity = env::var("DOORWAY_CAPACITY").ok().and_then(|text| text.parse().ok()).unwrap_or(CAPACITY);
-        let directory = Self { path: path.into(), capacity: capacity.clamp(1, MOST), group: None };
+        Self::found(path.into(), None)
+    }
+
+    /// `$DOORWAY_DIR`, else `/dev/shm/doorway-group-GID`: as [`of_user`](Self::of_user), for everybody in a group.
+    ///
+    /// # Errors
+    /// When somebody who is not in the group could put files there, or it cannot be made.
+    pub fn of_group(gid: u32) -> Result<Self, Error> {
+        Self::for_group(chosen().unwrap_or_else(|| format!("/dev/shm/doorway-group-{gid}").into()), gid)
+    }
+
+    /// This directory, for everybody in a group; made with mode 0770 if it is not there. Locks are made with mode 0660, and such
+    /// locks are trusted, whoever of the group has made them.
+    ///
+    /// # Errors
+    /// When somebody who is not in the group could put files there, or it cannot be made.
+    pub fn for_group(path: impl Into<PathBuf>, gid: u32) -> Result<Self, Error> {
+        Self::found(path.into(), Some(gid))
+    }
+
+    fn found(path: PathBuf, group: Option<u32>) -> Result<Self, Error> {
+        let directory = Self { path, capacity: usual_capacity()?, group };
         let fail = |errno| Error::system(&directory.path, errno);
         let stat = match rustix::fs::lstat(&directory.path) {
             Err(Errno::NOENT) => {
-                match rustix::fs::mkdir(&directory.path, Mode::RWXU) {
+                match directory.make() {
                     Ok(()) | Err(Errno::EXIST) => {} // somebody else has made it meanwhile
                     Err(errno) => return Err(fail(errno)),
                 }
@@ -81,19 +120,25 @@ impl Directory {
         Ok(directory)
     }
 
+    /// One of a group is made elsewhere first: nobody sees it before it is the group's.
+    fn make(&self) -> Result<(), Errno> {
+        let Some(gid) = self.group else { return rustix::fs::mkdir(&self.path, Mode::RWXU) };
+        let hidden = self.path.with_file_name(format!(".{}", unique()));
+        rustix::fs::mkdir(&hidden, Mode::RWXU)?;
+        let made = rustix::fs::chown(&hidden, None, Some(Gid::from_raw(gid)))
+            .and_then(|()| rustix::fs::chmod(&hidden, Mode::RWXU | Mode::RWXG))
+            .and_then(|()| rustix::fs::renameat_with(CWD, &hidden, CWD, &self.path, RenameFlags::NOREPLACE));
+        if made.is_err() {
+            let _ = rustix::fs::rmdir(&hidden);
+        }
+        made
+    }
+
     /// Makes locks for so many who hold and wait together, 4095 at most. 256 unless told otherwise, here or by
     /// `$DOORWAY_CAPACITY`. Locks that exist keep theirs.
     #[must_use]
     pub fn with_capacity(mut self, rows: usize) -> Self {
         self.capacity = rows.clamp(1, MOST);
-        self
-    }
-
-    /// Makes locks that everybody in this group may use, with mode 0660, and takes such locks for trustworthy, whoever of
-    /// the group has made them.
-    #[must_use]
-    pub fn with_group(mut self, gid: u32) -> Self {
-        self.group = Some(gid);
         self
     }
 
@@ -188,7 +233,8 @@ impl Directory {
         let mine = stat.st_uid == geteuid().as_raw() || stat.st_uid == 0;
         let groups = self.group.is_some_and(|gid| stat.st_gid == gid);
         if !mine && !groups {
-            return Err(self.wrong("it belongs to somebody else"));
+            let group = self.group.map(|_| "it belongs to somebody else, and not to the group");
+            return Err(self.wrong(group.unwrap_or("it belongs to somebody else")));
         }
         if mode & 0o002 != 0 && !sticky || mode & 0o020 != 0 && !sticky && !groups {
             return Err(self.wrong("others may write into it"));

@@ -18,7 +18,7 @@ pub enum Error {
     #[error("{0}: there is no such lock; `doorway run` makes it")]
     Missing(PathBuf),
     /// Somebody else could put files there.
-    #[error("{path}: {why}; take a directory of your own, mode 0700")]
+    #[error("{path}: {why}; take a directory of your own, mode 0700, or one of the group's, mode 0770")]
     Directory {
         /// The directory.
         path: PathBuf,
@@ -84,6 +84,14 @@ pub enum Error {
         /// How many were asked for.
         asked: usize,
         /// How many there can be.
+        most: usize,
+    },
+    /// There cannot be room for so many.
+    #[error("DOORWAY_CAPACITY is {asked:?}: take a number from 1 to {most}")]
+    Capacity {
+        /// What was asked for.
+        asked: String,
+        /// The most that there can be.
         most: usize,
     },
     /// All rows are taken.

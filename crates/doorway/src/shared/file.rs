@@ -22,7 +22,12 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Directory, Error, Kind, directory::MOST, identity::namespaces, map::Map};
+use super::{
+    Directory, Error, Kind,
+    directory::{MOST, unique},
+    identity::namespaces,
+    map::Map,
+};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"doorway\n");
 const VERSION: u32 = 3;
@@ -168,11 +173,10 @@ impl File {
         let (name, rows) = (path.file_name().unwrap_or_default(), wanted.rows);
         // Without a name it is gone by itself if we are killed. Where there are no such files, a hidden one stays behind then.
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
-        let hidden = format!(".doorway-{}", std::process::id());
+        let hidden = format!(".{}", unique());
         let (fd, named) = match rustix::fs::openat(&at, ".", flags | OFlags::TMPFILE, mode) {
             Ok(fd) => (fd, false),
             Err(_) => {
-                let _ = rustix::fs::unlinkat(&at, &hidden, AtFlags::empty());
                 let new = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
                 (rustix::fs::openat(&at, &hidden, new, mode).map_err(fail)?, true)
             }

@@ -305,12 +305,21 @@ fn nothing_foreign_is_trusted() {
 fn a_group_may_be_let_in() {
     let (place, locks) = directory();
     let gid = rustix::process::getegid().as_raw();
-    let shared = locks.clone().with_group(gid).semaphore("a", 1).expect("it is made");
-    let mode = fs::metadata(shared.path()).expect("it is there").permissions().mode();
-    assert_eq!(mode & 0o777, 0o660);
-    assert!(matches!(locks.semaphore("a", 1), Err(Error::Foreign { .. })), "others may open it");
-    assert!(locks.with_group(gid).semaphore("a", 1).is_ok());
-    drop(place);
+    let mode = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o7777;
+    let shared = Directory::for_group(place.path().join("ours/"), gid).expect("it is made");
+    let semaphore = shared.semaphore("a", 1).expect("it is made");
+    assert_eq!((mode(shared.path()), mode(semaphore.path())), (0o770, 0o660));
+    let alone = Directory::at(shared.path()).expect_err("others may write into it");
+    assert!(matches!(alone, Error::Directory { .. }), "{alone}");
+    // What is the group's is not to be opened by others, and what is not the group's is not trusted.
+    fs::copy(semaphore.path(), place.path().join("a")).expect("it can be copied");
+    fs::set_permissions(place.path().join("a"), Permissions::from_mode(0o660)).expect("it is ours");
+    assert!(matches!(locks.semaphore("a", 1), Err(Error::Foreign { .. })));
+    fs::set_permissions(semaphore.path(), Permissions::from_mode(0o666)).expect("it is ours");
+    assert!(matches!(shared.semaphore("a", 1), Err(Error::Foreign { .. })));
+    fs::set_permissions(shared.path(), Permissions::from_mode(0o777)).expect("it is ours");
+    assert!(matches!(shared.semaphore("a", 1), Err(Error::Directory { .. })));
+    assert_eq!(fs::read_dir(place.path()).expect("it can be read").count(), 2, "nothing else is left behind");
 }
 
 #[test]
