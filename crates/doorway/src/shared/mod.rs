@@ -39,6 +39,7 @@
 //! - `exit` without dropping permits is a death as far as [`Permit::recovered`] is concerned.
 
 mod directory;
+mod entering;
 mod error;
 mod file;
 mod identity;
