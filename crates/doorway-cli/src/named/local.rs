@@ -130,8 +130,11 @@ impl Asked for Local {
         Ok(self.lock().try_enter(self.session())?.map(Place::wait).transpose()?)
     }
 
-    fn enter(&self) -> Result<Place<'_>, Failure> {
-        Ok(self.lock().enter(self.session())?)
+    fn enter(&self, limit: Option<Duration>) -> Result<Option<Place<'_>>, Failure> {
+        Ok(match limit {
+            None => Some(self.lock().enter(self.session())?),
+            Some(limit) => self.lock().enter_timeout(self.session(), limit)?,
+        })
     }
 
     fn ahead(place: &Place<'_>) -> usize {

@@ -36,7 +36,8 @@ pub(crate) trait Asked {
 
     fn try_enter(&self) -> Result<Option<Self::Permit<'_>>, Failure>;
 
-    fn enter(&self) -> Result<Self::Place<'_>, Failure>;
+    /// `None` if that takes longer than it may.
+    fn enter(&self, limit: Option<Duration>) -> Result<Option<Self::Place<'_>>, Failure>;
 
     /// How many wait before it.
     fn ahead(place: &Self::Place<'_>) -> usize;
@@ -98,7 +99,7 @@ fn wait<'a, L: Asked>(lock: &'a L, args: &Run) -> Result<Option<L::Permit<'a>>, 
         return lock.try_enter();
     }
     let until = args.timeout.and_then(|limit| Instant::now().checked_add(limit));
-    let mut place = lock.enter()?;
+    let Some(mut place) = lock.enter(args.timeout)? else { return Ok(None) };
     let mut sign = Sign::new(args.quiet);
     loop {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));

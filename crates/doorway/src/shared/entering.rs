@@ -1,5 +1,7 @@
 //! The doorway: a place in line, or a slot at once.
 
+use std::time::{Duration, Instant};
+
 use doorway_core::recoverable::Owner;
 
 use super::{
@@ -9,6 +11,9 @@ use super::{
     memory::{Mapped, Quick, Stop},
     sessions::Called,
 };
+
+/// For how long one who must not wait waits for the guard, which is needed for less than a microsecond by whoever runs.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Lock {
     /// The doorway: takes a place in line. A group lock has to be asked for a session, the others not.
@@ -51,10 +56,32 @@ impl Lock {
     #[cold]
     #[inline(never)]
     fn stand_long(&self, called: &Called<'_>) -> Result<Standing, Error> {
-        let (me, mut m) = (self.me(), Mapped::new(&self.file, None));
-        let standing =
-            self.guarded(&mut m, me, |m| self.line_up(m, me, called)).and_then(|standing| self.stood(standing));
-        standing.map_err(|stop| self.error(stop))
+        self.stand_until(called, None).map_err(|stop| self.error(stop))
+    }
+
+    fn stand_until(&self, called: &Called<'_>, until: Option<Instant>) -> Result<Standing, Stop> {
+        let (me, mut m) = (self.me(), Mapped::new(&self.file, until));
+        let standing = self.guarded(&mut m, me, |m| self.line_up(m, me, called))?;
+        self.stood(standing)
+    }
+
+    /// As [`enter`](Self::enter); `None` if it takes longer than that, which it does only where somebody has been stopped in the middle of coming or going.
+    ///
+    /// # Errors
+    /// When the table is full, or the file is lost or damaged.
+    pub fn enter_timeout(&self, session: Option<&str>, limit: Duration) -> Result<Option<Place<'_>>, Error> {
+        self.suits(session)?;
+        let called = Called::new(&self.file, session.unwrap_or_default());
+        self.in_time(self.stand_until(&called, Instant::now().checked_add(limit)).map(Some))
+    }
+
+    /// What came of it, or nothing if time was over.
+    fn in_time(&self, standing: Result<Option<Standing>, Stop>) -> Result<Option<Place<'_>>, Error> {
+        match standing {
+            Ok(standing) => Ok(standing.map(|standing| Place::new(self, standing))),
+            Err(Stop::Late) => Ok(None),
+            Err(stop) => Err(self.error(stop)),
+        }
     }
 
     /// Notes when it has entered, if it has to wait. Who goes in at once is mostly out again sooner than it takes to look at a clock.
@@ -69,14 +96,15 @@ impl Lock {
         Ok(standing)
     }
 
-    /// A place with a slot, if one is free, and nobody waits for it. Who is dead is not in the way.
+    /// A place with a slot, if one is free, and nobody waits for it. Who is dead is not in the way. If somebody has been stopped in the middle of coming or
+    /// going, there is none after a second.
     ///
     /// # Errors
     /// When the table is full, or the file is lost or damaged.
     pub fn try_enter(&self, session: Option<&str>) -> Result<Option<Place<'_>>, Error> {
         self.suits(session)?;
         let (me, called) = (self.me(), Called::new(&self.file, session.unwrap_or_default()));
-        let mut m = Mapped::new(&self.file, None);
+        let mut m = Mapped::new(&self.file, Instant::now().checked_add(PATIENCE));
         let attempt = |m: &mut Mapped<'_>| {
             self.guarded(m, me, |m| {
                 if !self.file.table().admits(m, &called)? {
@@ -90,10 +118,7 @@ impl Lock {
             Ok(None) => self.file.table().look(&mut m, me, usize::MAX).and_then(|()| attempt(&mut m)),
             first => first,
         };
-        match last {
-            Ok(standing) => Ok(standing.map(|standing| Place::new(self, standing))),
-            Err(stop) => Err(self.error(stop)),
-        }
+        self.in_time(last)
     }
 
     #[inline(always)]

@@ -1,5 +1,9 @@
 //! What several processes see of a named lock, killed and stopped ones among them; and files that somebody has written into.
 
+use std::convert::Infallible;
+
+use doorway_core::{Layout, recoverable::Table};
+
 use super::{
     corrupted::{self, Outcome},
     *,
@@ -74,6 +78,93 @@ fn who_is_stopped_is_alive() {
     drop(holder.stdin.take());
     assert!(!mine.wait().expect("it is our turn").recovered());
     holder.wait().expect("it has ended");
+}
+
+/// In the few instructions in which it has the guard, that is. Who must not wait does not, and the others go on when it does.
+#[test]
+fn who_is_stopped_with_the_guard_keeps_nobody_who_must_not_wait() {
+    let (place, locks) = directory();
+    let semaphore = locks.semaphore("a", 2).expect("it is made");
+    let mut holder = helper("holds", place.path(), &["a", "2"]);
+    says(&mut holder, "holds");
+    let built = Layout::build(256, None, |layout| Ok::<_, Infallible>(Table::new(layout, 256, 2, false)));
+    let Ok((table, _)) = built;
+    let word = |index: usize| &semaphore.words()[index];
+    // As if it had taken it: nobody can be stopped there on purpose.
+    let taken = word(table.owner(0).index()).load(SeqCst);
+    assert_ne!(taken, 0, "the helper has the first row");
+    word(table.guard().index()).store(taken, SeqCst);
+    let pid = rustix::process::Pid::from_child(&holder);
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("it runs");
+    let begin = Instant::now();
+    let limit = Duration::from_millis(50);
+    assert!(semaphore.enter_timeout(None, limit).expect("it works").is_none() && begin.elapsed() >= limit);
+    assert!(semaphore.try_acquire().expect("it works").is_none());
+    // It is killed, and then nobody has the guard.
+    holder.kill().expect("it is ours");
+    holder.wait().expect("it has ended");
+    assert!(semaphore.enter_timeout(None, Duration::from_secs(60)).expect("it works").is_some());
+}
+
+/// Forks; the child does what it is told with a copy of everything, and says whether all is well.
+macro_rules! forked {
+    ($child:block) => {{
+        // SAFETY: the child does not wait for what other threads may have had when it was forked: the C library sees to its own, and there is nothing else.
+        let pid = unsafe { libc::fork() };
+        assert!(pid >= 0);
+        if pid == 0 {
+            let well: bool = $child;
+            // SAFETY: it ends at once.
+            unsafe { libc::_exit(i32::from(!well)) }
+        }
+        let pid = rustix::process::Pid::from_raw(pid).expect("it is a number");
+        let ended = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
+        let (_, status) = ended.expect("it ends").expect("it has ended");
+        assert_eq!(status.exit_status(), Some(0));
+    }};
+}
+
+/// What it does to its copies has no effect, and it may enter for itself.
+#[test]
+fn a_child_inherits_neither_place_nor_permit() {
+    let (_place, locks) = directory();
+    let semaphore = locks.semaphore("a", 2).expect("it is made");
+    let me = std::process::id() as i32;
+    let holders = || semaphore.status().holders.iter().map(|holder| holder.pid).collect::<Vec<_>>();
+    // The second passage is one through the gate.
+    drop(semaphore.acquire().expect("it is free"));
+    let first = semaphore.acquire().expect("it is free");
+    forked!({
+        drop(first);
+        holders() == [me]
+    });
+    assert_eq!(holders(), [me]);
+    let second = semaphore.acquire().expect("it is free");
+    forked!({
+        drop(second);
+        drop(first);
+        holders() == [me, me] && semaphore.try_acquire().is_ok_and(|permit| permit.is_none())
+    });
+    let third = semaphore.enter().expect("there is room");
+    forked!({ matches!(third.wait(), Err(Error::Forked(_))) });
+    forked!({
+        drop(third);
+        semaphore.status().waiting.len() == 1
+    });
+    assert_eq!((holders(), semaphore.status().waiting.len()), (vec![me, me], 1));
+    drop(first);
+    let third = third.wait().expect("it is its turn");
+    drop(third);
+    // For itself, and it takes that with it.
+    forked!({
+        std::mem::forget(semaphore.acquire());
+        let all = holders();
+        all.len() == 2 && all.contains(&me) && all.contains(&(std::process::id() as i32))
+    });
+    assert!(semaphore.acquire().expect("it is free").recovered());
+    assert_eq!(holders(), [me]);
+    drop(second);
+    assert!(holders().is_empty());
 }
 
 #[test]

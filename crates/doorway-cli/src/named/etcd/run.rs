@@ -131,14 +131,15 @@ impl Asked for Remote {
         Ok(permit.map(|permit| Holding { lock: self, permit, calls, guard: None }))
     }
 
-    fn enter(&self) -> Result<Waiting, Failure> {
+    /// Who does not answer has answered late in any case.
+    fn enter(&self, _: Option<Duration>) -> Result<Option<Waiting>, Failure> {
         let mut calls = self.calls()?;
         let session = match &self.lock {
             Kind::Slots(_) => None,
             Kind::Sessions(_, session) => Some(session.as_str()),
         };
         let place = self.unless_called(&mut calls, self.lock().enter(session))?;
-        Ok(Waiting { place, calls })
+        Ok(Some(Waiting { place, calls }))
     }
 
     fn ahead(waiting: &Waiting) -> usize {
