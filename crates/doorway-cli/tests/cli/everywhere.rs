@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::locks::{Holder, Locks, begun, kill, soon};
+use super::locks::{Locks, begun, kill, soon};
 
 /// Each is a test on this machine, and one on etcd.
 macro_rules! tests {
@@ -156,7 +156,8 @@ fn no_end_is_missed(locks: &Locks) {
 /// A wrapper stands still when its command does, and both go on together.
 fn stopping_and_going_on(locks: &Locks) {
     let script = ["run", "gpu", "--", "sh", "-c", "echo $$; exec sleep 1000"];
-    let Holder { mut wrapper, pid, .. } = begun(locks.command(&script).process_group(0));
+    let mut holder = begun(locks.command(&script).process_group(0));
+    let (wrapper, pid) = (&mut holder.wrapper, holder.pid);
     let state = |pid: i32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it is there");
         stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next())

@@ -132,6 +132,16 @@ impl Holder {
     }
 }
 
+/// A test that fails leaves nobody behind, who might keep what the test has open.
+impl Drop for Holder {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let _ = self.wrapper.kill();
+            let _ = Command::new("kill").args(["-KILL", &self.pid.to_string()]).status();
+        }
+    }
+}
+
 pub(super) fn kill(pid: i32, signal: &str) {
     let status = Command::new("kill").args([signal, &pid.to_string()]).status().expect("there is a kill");
     assert!(status.success());

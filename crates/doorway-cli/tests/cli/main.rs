@@ -20,6 +20,7 @@ mod report;
 mod rmr;
 mod script;
 mod simulate;
+mod terminal;
 mod usage;
 
 use std::process::{Command, Output, Stdio};

@@ -30,9 +30,21 @@ async fn goes_in(notes: &Notes, who: usize, since: i64) {
 /// A lease outlives the choice of a leader, even one that has to be repeated, or clients have to take themselves for lost meanwhile.
 const LEASE: Duration = Duration::from_secs(10);
 
+/// With the settings that etcd has by itself a choice takes 1 to 2 s. Where the processor is busy with other things it may go on for longer than a
+/// lease, and then clients lose theirs, as they should: such a run says nothing, and is made again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_killed_leader_twice() {
     let _busy = BUSY.lock().await;
+    for _ in 0..5 {
+        if a_leader_is_killed_twice().await {
+            return;
+        }
+    }
+    panic!("etcd never chose two leaders, each within half a lease");
+}
+
+/// False if etcd takes too long to choose.
+async fn a_leader_is_killed_twice() -> bool {
     let (mut cluster, notes, which) = (Cluster::start(3), Notes::here(), Which::Semaphore(2));
     let workers = clients(&config(&cluster.endpoints()).with_ttl(LEASE), which, 8, &notes).await;
     let enough = Arc::new(AtomicBool::new(false));
@@ -42,17 +54,21 @@ async fn a_killed_leader_twice() {
         let (leader, since) = (cluster.leader(), now());
         cluster.kill(leader);
         let next = cluster.leader();
-        let chosen = Duration::from_nanos((now() - since) as u64).as_secs_f64();
-        println!("kill -9 of the leader, {round}: node {next} follows node {leader} after {chosen:.2} s");
+        let chosen = Duration::from_nanos((now() - since) as u64);
+        println!("kill -9 of the leader, {round}: node {next} follows node {leader} after {chosen:.2?}");
+        if chosen > LEASE / 2 {
+            work.iter().for_each(JoinHandle::abort);
+            return false;
+        }
         for who in 0..8 {
             goes_in(&notes, who, since).await;
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
-        let gap = longest_gap(&notes, since).as_secs_f64();
-        println!("the longest time that a client was not let in is {gap:.2} s");
-        // With the settings that etcd has by itself a choice takes 1 to 2 s. If it has to be repeated, that is not the clients' fault: they may
-        // add a second to it.
-        assert!(gap <= f64::max(3.0, chosen + 1.0), "everybody goes on within 3 s");
+        let gap = longest_gap(&notes, since);
+        println!("the longest time that a client was not let in is {gap:.2?}");
+        // A choice that has to be repeated is not the clients' fault: they may add a second to it.
+        let most = (chosen + Duration::from_secs(1)).max(Duration::from_secs(3));
+        assert!(gap <= most, "everybody goes on within {most:.2?}");
         cluster.restart(leader);
     }
     enough.store(true, SeqCst);
@@ -63,6 +79,7 @@ async fn a_killed_leader_twice() {
     let account = judged_with(&cluster.gateway(), which, &notes);
     assert_eq!(account.lost, 0, "nobody lost anything");
     println!("{account:?}");
+    true
 }
 
 /// Some stay inside and write; others come and go. When a leader wakes up that has slept for longer than a lease, etcd 3.4.23 ends leases that
