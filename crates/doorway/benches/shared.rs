@@ -1,4 +1,4 @@
-//! Named locks beside what the system has: alone, and 8 processes in turns.
+//! Named locks beside what the system has: alone, and 8 processes in turns, 2 and 32 besides.
 //!
 //!     cargo bench --package doorway --bench shared [-- turns | alone | kill]
 //!
@@ -26,7 +26,6 @@ mod bench {
     use doorway::shared::{Directory, GroupLock, Mutex, Semaphore};
 
     const ROUNDS: usize = 31;
-    const BUSY: usize = 8;
     const KILLS: usize = 300;
 
     /// A lock that other processes have, too.
@@ -210,12 +209,12 @@ mod bench {
         started.elapsed().as_nanos() as f64 / passages as f64
     }
 
-    /// Passages of 8 processes together in 100 ms, a microsecond inside.
-    fn busy(lock: &dyn Shared) -> f64 {
+    /// Passages of so many processes together in 100 ms, a microsecond inside.
+    fn busy(lock: &dyn Shared, processes: usize) -> f64 {
         let page: *const AtomicU64 = shared_page().cast();
         // SAFETY: it is a page of zeros, which is never unmapped.
         let (count, go) = unsafe { (&*page, &*page.add(8)) };
-        let children: Vec<i32> = (0..BUSY)
+        let children: Vec<i32> = (0..processes)
             .map(|_| {
                 // SAFETY: there is but one thread here, so the child may do whatever it likes.
                 let pid = unsafe { libc::fork() };
@@ -241,7 +240,7 @@ mod bench {
                 pid
             })
             .collect();
-        while count.load(SeqCst) < BUSY as u64 {
+        while count.load(SeqCst) < processes as u64 {
             std::thread::yield_now();
         }
         count.store(0, SeqCst);
@@ -296,7 +295,7 @@ mod bench {
     }
 
     /// Measures all, round by round; shows each beside all others.
-    fn measure(what: &str, unit: &str, rounds: usize, locks: &[&dyn Shared], run: fn(&dyn Shared) -> f64) {
+    fn measure(what: &str, unit: &str, rounds: usize, locks: &[&dyn Shared], run: impl Fn(&dyn Shared) -> f64) {
         locks.iter().for_each(|lock| _ = run(*lock));
         let seen: Vec<Vec<f64>> = (0..rounds).map(|_| locks.iter().map(|lock| run(*lock)).collect()).collect();
         println!("{what}");
@@ -323,7 +322,10 @@ mod bench {
         // In turns first: what a process has opened alone its children would share.
         let busy_with: [&dyn Shared; 4] = [&mutex, &posix, &robust, &system];
         if wanted("turns") {
-            measure("8 processes, one slot, 1 µs inside: passages/s, and over each", "/s", ROUNDS, &busy_with, busy);
+            for processes in [8, 2, 32] {
+                let what = format!("{processes} processes, one slot, 1 µs inside: passages/s, and over each");
+                measure(&what, "/s", ROUNDS, &busy_with, |lock| busy(lock, processes));
+            }
         }
         if wanted("kill") {
             let mut times: Vec<f64> = (0..KILLS).map(|_| after_a_kill(&locks)).collect();

@@ -6,10 +6,9 @@ use doorway_core::recoverable::Owner;
 
 use super::{
     Error, Kind, Lock, Place,
-    file::NAME,
     lock::{Standing, now},
     memory::{Mapped, Quick, Stop},
-    sessions::Called,
+    sessions::{Called, LONGEST},
 };
 
 /// For how long one who must not wait waits for the guard, which is needed for less than a microsecond by whoever runs.
@@ -125,7 +124,7 @@ impl Lock {
     fn suits(&self, session: Option<&str>) -> Result<(), Error> {
         let fits = match session {
             None => self.kind() != Kind::GroupLock,
-            Some(name) => self.kind() == Kind::GroupLock && (1..NAME * 8).contains(&name.len()),
+            Some(name) => self.kind() == Kind::GroupLock && (1..=LONGEST).contains(&name.len()),
         };
         if fits { Ok(()) } else { Err(Error::Session(session.unwrap_or_default().into())) }
     }

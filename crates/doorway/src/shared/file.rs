@@ -30,7 +30,7 @@ use super::{
 };
 
 const MAGIC: u64 = u64::from_le_bytes(*b"doorway\n");
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// Words of the header.
 const HEADER: usize = 512;

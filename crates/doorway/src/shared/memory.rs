@@ -23,7 +23,7 @@ use std::{
 
 use doorway_core::{
     CompareAndSwap, Memory, Mortal, Register, Registers, Value,
-    recoverable::{Owner, State, Tally},
+    recoverable::{Owner, State},
 };
 use rustix::{thread::futex, time::Timespec};
 
@@ -41,6 +41,10 @@ const LOOK: Duration = Duration::from_millis(20);
 /// than a microsecond, unless it is not running.
 const SPINS: u32 = 100;
 const YIELDS: u32 = 300;
+
+/// How often one who waits lets others run before it sleeps. Who sleeps is woken in the time of many short passages, and everybody behind it waits for
+/// that as well: with these it is mostly awake when its turn comes, if passages are short and few wait.
+const TURNS: u32 = 64;
 
 /// Words of a row that are not the engine's.
 pub(super) mod row {
@@ -107,12 +111,6 @@ impl<'a> Mapped<'a> {
         let states = self.words.iter().skip(table.state(0).index()).step_by(ROW).take(table.rows());
         let waits = |word: &&AtomicU64| matches!(State::from_word(u128::from(word.load(Relaxed)), ()), State::Waiting(other) if other < mine);
         states.filter(waits).count() as u32
-    }
-
-    /// Whether somebody else waits as well.
-    fn others_wait(&self) -> bool {
-        let tally = self.words.get(self.file.table().tally().index());
-        tally.is_some_and(|word| Tally::from_word(u128::from(word.load(Relaxed)), ()).waiting() > 1)
     }
 
     /// Wakes who has been granted a slot.
@@ -316,7 +314,7 @@ impl Mortal for Mapped<'_> {
         Ok(self.round >= YIELDS && identity::is_dead(owner))
     }
 
-    /// Spins for a moment, then sleeps until it is woken or it is time to look. The first two in line look each
+    /// Lets others run for a moment, then sleeps until it is woken or it is time to look. The first two in line look each
     /// time, and those behind them less often: they would all find the same.
     fn sleep(&mut self, state: Register<State>, seen: State) -> Result<bool, Stop> {
         self.wake_heir();
@@ -327,13 +325,12 @@ impl Mortal for Mapped<'_> {
         }
         let changed = || word.load(Acquire) != seen.word() as u64;
         self.slept += 1;
-        // Not for long, and without letting others run: whom the processor turns to then is seldom who is waited for. And not where others
-        // wait: it is a long time to one's turn then, and the processor is somebody else's.
-        for _ in 0..if self.others_wait() { 0 } else { SPINS } {
+        // Only at first: who has slept already has waited for long, and will.
+        for _ in 0..if self.slept == 1 { TURNS } else { 0 } {
             if changed() {
                 return Ok(false);
             }
-            spin_loop();
+            thread::yield_now();
         }
         let now = Instant::now();
         let left = self.until.map_or(LOOK, |until| until.saturating_duration_since(now).min(LOOK));

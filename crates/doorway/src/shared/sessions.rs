@@ -1,6 +1,9 @@
 //! Sessions by name: what the numbers that the engine gives them stand for.
+//!
+//! A name is eight words: its bytes, zeros, and in the last byte its length. Two names are the same if the last words are, and those others that the
+//! length says.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use doorway_core::{Memory, Session, recoverable::Name};
 
@@ -9,21 +12,53 @@ use super::{
     file::{File, NAME},
 };
 
+/// The most bytes of a name.
+pub(super) const LONGEST: usize = NAME * 8 - 1;
+
 /// What is asked for.
 pub(super) struct Called<'a> {
     file: &'a File,
     /// Nothing, where there are no sessions.
-    name: [u64; NAME],
+    name: &'a [u8],
 }
 
 impl<'a> Called<'a> {
     #[inline(always)]
-    pub(super) fn new(file: &'a File, name: &str) -> Self {
-        let mut bytes = [0; NAME * 8];
-        let length = name.len().min(NAME * 8);
-        bytes[..length].copy_from_slice(&name.as_bytes()[..length]);
-        let words = bytes.as_chunks().0;
-        Self { file, name: std::array::from_fn(|i| u64::from_le_bytes(words[i])) }
+    pub(super) fn new(file: &'a File, name: &'a str) -> Self {
+        Self { file, name: &name.as_bytes()[..name.len().min(LONGEST)] }
+    }
+
+    /// The words of a number, if there can be such a one.
+    #[inline(always)]
+    fn words(&self, number: Session) -> Option<&'a [AtomicU64; NAME]> {
+        self.file.name(number.0 as usize)?.try_into().ok()
+    }
+
+    #[inline(always)]
+    fn word(&self, i: usize) -> u64 {
+        let length = if i == NAME - 1 { (self.name.len() as u64) << 56 } else { 0 };
+        word(self.name, i) | length
+    }
+}
+
+/// The bytes from `8 i` on, and zeros. Read in few pieces and put together in a register: what is written byte by byte and read as a word makes processors
+/// wait.
+#[inline(always)]
+fn word(bytes: &[u8], i: usize) -> u64 {
+    let Some(rest @ [first, ..]) = bytes.get(8 * i..) else { return 0 };
+    if let Some(whole) = rest.first_chunk() {
+        return u64::from_le_bytes(*whole);
+    }
+    let count = rest.len();
+    match (rest.first_chunk(), rest.last_chunk()) {
+        // Where they overlap they are the same.
+        (Some(low), Some(high)) => {
+            u64::from(u32::from_le_bytes(*low)) | u64::from(u32::from_le_bytes(*high)) << (8 * (count - 4))
+        }
+        _ => {
+            let byte = |at: usize| u64::from(rest[at]) << (8 * at);
+            u64::from(*first) | byte(count / 2) | byte(count - 1)
+        }
     }
 }
 
@@ -32,17 +67,16 @@ impl<'a> Called<'a> {
 impl<M: Memory> Name<M> for Called<'_> {
     #[inline(always)]
     fn is(&self, _: &mut M, number: Session) -> Result<bool, M::Halt> {
-        let words = self.file.name(number.0 as usize).unwrap_or_default();
-        // All of them: that is faster than to look after each whether that was enough.
-        let different =
-            words.iter().zip(self.name).fold(0, |different, (word, own)| different | word.load(Relaxed) ^ own);
-        Ok(words.len() == NAME && different == 0)
+        let Some(words) = self.words(number) else { return Ok(false) };
+        let same = |i: usize| words[i].load(Relaxed) == self.word(i);
+        Ok(same(NAME - 1) && (0..self.name.len().div_ceil(8).min(NAME - 1)).all(same))
     }
 
     #[inline(always)]
     fn set(&self, _: &mut M, number: Session) -> Result<(), M::Halt> {
-        let words = self.file.name(number.0 as usize).unwrap_or_default();
-        words.iter().zip(self.name).for_each(|(word, own)| word.store(own, Relaxed));
+        if let Some(words) = self.words(number) {
+            (0..NAME).for_each(|i| words[i].store(self.word(i), Relaxed));
+        }
         Ok(())
     }
 }
@@ -51,8 +85,27 @@ impl Lock {
     /// The name of a session, if there can be such a number.
     pub(super) fn session_name(&self, number: usize) -> Option<String> {
         let words = self.file.name(number)?;
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes()).collect();
-        let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
-        Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
+        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes()).collect();
+        let length = bytes.pop()?;
+        bytes.truncate(length.into());
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_bytes_and_zeros() {
+        let bytes: Vec<u8> = (1..=LONGEST as u8).collect();
+        for length in 0..=LONGEST {
+            let mut padded = [0; NAME * 8];
+            padded[..length].copy_from_slice(&bytes[..length]);
+            for i in 0..NAME {
+                let expected = u64::from_le_bytes(padded[8 * i..8 * i + 8].try_into().expect("these are eight"));
+                assert_eq!(word(&bytes[..length], i), expected, "{length} bytes, word {i}");
+            }
+        }
     }
 }
