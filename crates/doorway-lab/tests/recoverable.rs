@@ -2,7 +2,11 @@
 //! it puts things in order after another, and comes back as another process in the same place.
 
 use doorway_core::{ANY_NUMBER, Fate, Property, RegisterKind, Setting};
-use doorway_lab::{Entrant, Options, Progress, Report, check};
+use doorway_lab::{
+    Entrant, Options, Progress, Report, check,
+    schedule::Script,
+    simulate::{Simulation, simulate},
+};
 
 fn explore(name: &str, setting: Setting, mutant: Option<&'static str>, properties: &[Property]) -> Report {
     let entrant = Entrant::named(name).expect("it is in the registry");
@@ -58,6 +62,28 @@ fn a_killed_process_loses_nothing_but_itself() {
 fn without_end() {
     let properties = &[Property::SessionExclusion, Property::Fcfs, Property::DeadlockFreedom];
     all_hold("recoverable-group", Setting::group(2, 2), properties);
+}
+
+/// However many rows and slots there are. Nobody is there: two reads and two compare-and-swaps, and a look at the name of a session. Or somebody holds, and
+/// there is a slot more.
+#[test]
+fn who_does_not_wait_makes_a_constant_number_of_accesses() {
+    let alone = "0 until critical\n0 until remainder\n";
+    let beside = "0 until critical\n1 until critical\n1 until remainder\n";
+    for (name, gate) in [("recoverable", 4), ("recoverable-group", 5)] {
+        let entrant = Entrant::named(name).expect("it is in the registry");
+        let accesses = |script: &str, n, k| {
+            let subject = entrant.build(entrant.claims.problem.size(n, k, 1), None, false).expect("it fits");
+            let how = Simulation { passages: 1, seed: 0, crashes: 0, max_steps: 10_000 };
+            let outcome = simulate(&*subject, &how, &mut Script::parse(script, n).expect("it is a script"));
+            outcome.expect("it can be followed").steps
+        };
+        let few = accesses(beside, 2, 2);
+        println!("{name}: {gate} accesses alone, {few} for one who is there already and one who comes");
+        for (n, k) in [(2, 2), (3, 2), (16, 8), (64, 2), (200, 100)] {
+            assert_eq!((accesses(alone, n, k), accesses(beside, n, k)), (gate, few), "{name}, n = {n}, k = {k}");
+        }
+    }
 }
 
 /// Who comes back makes the passage that it died in. A long run:
