@@ -1,6 +1,6 @@
 //! What went wrong, in one line that says what to do about it.
 
-use std::{io, path::PathBuf, process::ExitCode};
+use std::{env, io, path::PathBuf, process::ExitCode};
 
 use doorway::shared;
 use doorway_lab::{Fault, Incomparable, trace::TraceError};
@@ -136,6 +136,13 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
             None => said.extend([" ", line]),
         }
     }
-    output::say(format_args!("{said}; try --help"));
+    let advice = if lacks_dashes() { "the command comes after `--`: doorway run NAME -- COMMAND" } else { "try --help" };
+    output::say(format_args!("{said}; {advice}"));
     ExitCode::from(2)
+}
+
+/// Whether this is a `doorway run` that does not say where the command begins, as one may leave out for flock(1).
+fn lacks_dashes() -> bool {
+    let mut words = env::args_os().skip(1);
+    words.next().is_some_and(|word| word == "run") && words.all(|word| word != "--")
 }

@@ -90,7 +90,7 @@ fn bad_names_and_files_are_refused() {
         (&["run", "a", "--timeout", "1", "--no-wait", "--", "true"], "--no-wait"),
         (&["run", "a", "--session", "", "--", "true"], "session"),
         (&["run", "a"], "<COMMAND>"),
-        (&["run", "a", "true"], "'true'"),
+        (&["run", "a", "true"], "doorway run NAME -- COMMAND"),
     ] {
         let said = locks.fails(2, args);
         assert!(said.contains(complaint), "{args:?}: {said}");
