@@ -136,7 +136,8 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
             None => said.extend([" ", line]),
         }
     }
-    let advice = if lacks_dashes() { "the command comes after `--`: doorway run NAME -- COMMAND" } else { "try --help" };
+    let advice =
+        if lacks_dashes() { "the command comes after `--`: doorway run NAME -- COMMAND" } else { "try --help" };
     output::say(format_args!("{said}; {advice}"));
     ExitCode::from(2)
 }

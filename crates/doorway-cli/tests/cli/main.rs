@@ -20,6 +20,7 @@ mod report;
 mod rmr;
 mod script;
 mod simulate;
+mod storm;
 mod terminal;
 mod usage;
 

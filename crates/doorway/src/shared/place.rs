@@ -7,7 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use doorway_core::{Value, recoverable::Owner};
+use doorway_core::{
+    Ticket, Value,
+    recoverable::{Owner, State},
+};
 use rustix::io::Errno;
 
 use super::{Error, Lock, file::File, identity, lock::Standing, memory::Stop};
@@ -140,7 +143,8 @@ impl<'a> Permit<'a> {
     pub fn hand_over(&self) -> HandOver {
         // Should the file be damaged, the child will find that it is not given the row.
         let _ = self.lock.part_with(self.standing.row());
-        HandOver { file: self.lock.file.clone(), row: self.standing.row(), from: self.lock.me() }
+        let Standing { ticket, .. } = self.standing;
+        HandOver { file: self.lock.file.clone(), row: self.standing.row(), ticket, from: self.lock.me() }
     }
 
     /// Takes the slot back from a child to which it was [handed over](Self::hand_over), and which has ended, so that its end does
@@ -175,6 +179,7 @@ impl fmt::Debug for Permit<'_> {
 pub struct HandOver {
     file: Arc<File>,
     row: usize,
+    ticket: Ticket,
     from: Owner,
 }
 
@@ -184,12 +189,18 @@ impl HandOver {
     /// whatever becomes of its parent.
     ///
     /// # Errors
-    /// When the parent has died and somebody has taken the slot away from it: do not go on then.
+    /// When the parent has the slot no more: it has left, or it has died and somebody has taken the slot away from it. Do not go on then.
     pub fn adopt(&self) -> io::Result<()> {
         let stale = || io::Error::from(Errno::STALE);
-        let owner = self.file.words().get(self.file.table().owner(self.row).index()).ok_or_else(stale)?;
+        let word = |index: usize| self.file.words().get(index).ok_or_else(stale);
+        let (state, owner) = (self.file.table().state(self.row), self.file.table().owner(self.row));
+        let state = State::from_word(u128::from(word(state.index())?.load(SeqCst)), ());
+        // Who is in the middle of leaving while it hands over is not to be helped.
+        if !matches!(state, State::Holding { ticket, .. } if ticket == self.ticket) {
+            return Err(stale());
+        }
         let (from, to) = (Some(self.from).word() as u64, Some(identity::myself()).word() as u64);
-        match owner.compare_exchange(from, to, SeqCst, SeqCst) {
+        match word(owner.index())?.compare_exchange(from, to, SeqCst, SeqCst) {
             Ok(_) => Ok(()),
             Err(_) => Err(stale()),
         }

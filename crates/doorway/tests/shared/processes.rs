@@ -206,10 +206,15 @@ fn a_slot_can_be_handed_to_a_child() {
     // A child whose parent has the slot no more does not run.
     let hand_over = next.hand_over();
     drop(next);
-    drop(semaphore);
     let mut command = Command::new("true");
     // SAFETY: as above.
     unsafe { command.pre_exec(move || hand_over.adopt()) };
+    assert!(command.spawn().is_err(), "it must not run");
+    // Though it has the same one again, or has closed the lock.
+    let again = semaphore.acquire().expect("it is free");
+    assert!(command.spawn().is_err(), "it must not run");
+    drop(again);
+    drop(semaphore);
     assert!(command.spawn().is_err(), "it must not run");
 }
 
