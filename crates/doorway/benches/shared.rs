@@ -255,37 +255,44 @@ mod bench {
         count.load(SeqCst) as f64 / started.elapsed().as_secs_f64()
     }
 
-    /// How long after a kill of who holds the first in line goes in, in milliseconds.
-    fn after_a_kill(locks: &Directory) -> f64 {
+    /// How long after a kill of who holds, and of so many who wait, the next in line goes in, in milliseconds.
+    fn after_a_kill(locks: &Directory, waiting: usize) -> f64 {
         let mutex = locks.mutex("killed").expect("it is made");
         let page: *const AtomicU64 = shared_page().cast();
         // SAFETY: it is a page of zeros, which is never unmapped.
-        let held = unsafe { &*page };
-        // SAFETY: there is but one thread here, so the child may do whatever it likes.
-        let pid = unsafe { libc::fork() };
-        if pid == 0 {
-            let _permit = mutex.acquire().expect("it is granted");
-            held.store(1, SeqCst);
-            loop {
-                std::thread::park();
-            }
-        }
-        while held.load(SeqCst) == 0 {
-            std::thread::yield_now();
-        }
+        let there = unsafe { &*page };
+        let children: Vec<i32> = (0..=waiting)
+            .map(|i| {
+                // SAFETY: there is but one thread here, so the child may do whatever it likes.
+                let pid = unsafe { libc::fork() };
+                if pid == 0 {
+                    let place = mutex.enter().expect("there is room");
+                    there.fetch_add(1, SeqCst);
+                    let _permit = place.wait().expect("it is granted");
+                    loop {
+                        std::thread::park();
+                    }
+                }
+                while there.load(SeqCst) <= i as u64 {
+                    std::thread::yield_now();
+                }
+                pid
+            })
+            .collect();
         let place = mutex.enter().expect("there is room");
+        let killed = children.clone();
         let killer = std::thread::spawn(move || {
-            std::thread::sleep(Duration::from_millis(30 + pid as u64 % 20));
+            std::thread::sleep(Duration::from_millis(30 + killed[0] as u64 % 20));
             let now = Instant::now();
-            // SAFETY: nothing is pointed to, and the child has not been waited for.
-            unsafe { libc::kill(pid, libc::SIGKILL) };
+            // SAFETY: nothing is pointed to, and the children have not been waited for.
+            killed.iter().for_each(|&pid| _ = unsafe { libc::kill(pid, libc::SIGKILL) });
             now
         });
         let permit = place.wait().expect("it is granted");
         let inside = Instant::now();
         assert!(permit.recovered());
         // SAFETY: nothing is pointed to.
-        unsafe { libc::waitpid(pid, ptr::null_mut(), 0) };
+        children.iter().for_each(|&pid| _ = unsafe { libc::waitpid(pid, ptr::null_mut(), 0) });
         inside.duration_since(killer.join().expect("it kills")).as_secs_f64() * 1e3
     }
 
@@ -328,12 +335,14 @@ mod bench {
             }
         }
         if wanted("kill") {
-            let mut times: Vec<f64> = (0..KILLS).map(|_| after_a_kill(&locks)).collect();
-            times.sort_by(f64::total_cmp);
-            let [half, most, all] = [KILLS / 2, KILLS * 99 / 100, KILLS - 1].map(|at| times[at]);
-            println!(
-                "holder killed, first in line goes in after: p50 {half:.1} ms, p99 {most:.1} ms, longest {all:.1} ms, of {KILLS}"
-            );
+            for waiting in [0, 9] {
+                let mut times: Vec<f64> = (0..KILLS).map(|_| after_a_kill(&locks, waiting)).collect();
+                times.sort_by(f64::total_cmp);
+                let [half, most, all] = [KILLS / 2, KILLS * 99 / 100, KILLS - 1].map(|at| times[at]);
+                println!(
+                    "holder and {waiting} in line killed, the next one goes in after: p50 {half:.1} ms, p99 {most:.1} ms, longest {all:.1} ms, of {KILLS}"
+                );
+            }
         }
         if wanted("alone") {
             measure("alone: ns, and over each in the same order", "ns", ROUNDS, &alone_with, alone);

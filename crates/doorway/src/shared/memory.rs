@@ -37,6 +37,9 @@ use super::{
 /// How long a waiter sleeps before it looks for the dead.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// After so many times all look: whoever is ahead may be stopped.
+const ALL_LOOK: u32 = 10;
+
 /// Rounds of waiting for the guard that spin, and those that let others run before it is slept. Who has it needs it for less
 /// than a microsecond, unless it is not running.
 const SPINS: u32 = 100;
@@ -105,12 +108,21 @@ impl<'a> Mapped<'a> {
         self.words.get(register.index()).ok_or(Stop::Damaged)
     }
 
-    /// How many wait before this row; of those that were there when it was looked at.
-    fn before(&self, seen: State) -> u32 {
-        let (State::Waiting(mine), table) = (seen, self.file.table()) else { return 0 };
-        let states = self.words.iter().skip(table.state(0).index()).step_by(ROW).take(table.rows());
-        let waits = |word: &&AtomicU64| matches!(State::from_word(u128::from(word.load(Relaxed)), ()), State::Waiting(other) if other < mine);
-        states.filter(waits).count() as u32
+    /// Whether nobody alive waits right before this row, who would look for the dead in its stead. Those further ahead are the business of that one.
+    fn is_to_look(&self, seen: State) -> bool {
+        let (State::Waiting(mine), table) = (seen, self.file.table()) else { return true };
+        let value = |register: Register<State>| self.words.get(register.index()).map(|word| word.load(Relaxed));
+        let ahead = |row: usize| match State::from_word(value(table.state(row))?.into(), ()) {
+            State::Waiting(other) if other < mine => Some((other, row)),
+            _ => None,
+        };
+        let Some((_, row)) = (0..table.rows()).filter_map(ahead).max() else { return true };
+        let owner = self.words.get(table.owner(row).index()).map(|word| word.load(Relaxed));
+        // It may have gone meanwhile, and then the next look finds another there.
+        match Option::<Owner>::from_word(owner.unwrap_or(0).into(), ()) {
+            Some(owner) => identity::is_dead(owner),
+            None => true,
+        }
     }
 
     /// Wakes who has been granted a slot.
@@ -314,8 +326,8 @@ impl Mortal for Mapped<'_> {
         Ok(self.round >= YIELDS && identity::is_dead(owner))
     }
 
-    /// Lets others run for a moment, then sleeps until it is woken or it is time to look. The first two in line look each
-    /// time, and those behind them less often: they would all find the same.
+    /// Lets others run for a moment, then sleeps until it is woken or it is time to look. The first in line looks each
+    /// time, and those behind see that it can: they would all find the same.
     fn sleep(&mut self, state: Register<State>, seen: State) -> Result<bool, Stop> {
         self.wake_heir();
         let word = self.word(state)?;
@@ -348,8 +360,7 @@ impl Mortal for Mapped<'_> {
             return Err(Stop::Late);
         }
         self.file.check()?;
-        let before = self.before(seen);
-        Ok(self.slept.is_multiple_of(before.clamp(1, 10)))
+        Ok(self.slept.is_multiple_of(ALL_LOOK) || self.is_to_look(seen))
     }
 
     fn wake(&mut self, state: Register<State>) {

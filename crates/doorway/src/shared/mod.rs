@@ -17,7 +17,7 @@
 //! - **FIFO** across processes: who is through `enter` before another begins it goes in before it. In a group lock, too: nobody
 //!   goes in to those of its session ahead of one who waits.
 //! - **A process that is killed at any instruction loses nothing but itself**, whether it enters, waits, holds or leaves. Its slot or its
-//!   place passes to the next in line, as soon as one of the first in line looks: every 20 ms. Nothing has to be started for it. The next holder of its
+//!   place passes to the next in line, as soon as the first of them who is alive looks: every 20 ms. Nothing has to be started for it. The next holder of its
 //!   slot is told: [`Permit::recovered`].
 //! - A place or a permit belongs to the process that took it. A process that is forked does not inherit it: what it does to its copy has no
 //!   effect. It may enter for itself. How a slot is handed to a child on purpose: [`Permit::spawn`], [`Permit::start`], [`Permit::hand_over`].
