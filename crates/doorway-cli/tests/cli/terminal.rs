@@ -1,6 +1,7 @@
 //! On a real terminal, that of tmux: job control, what one who waits sees, and `doorway top`.
 
 use std::{
+    fs,
     process::Command,
     sync::atomic::{AtomicU32, Ordering::Relaxed},
     thread,
@@ -58,10 +59,18 @@ impl Terminal {
 
     /// Waits until this is to be seen, in a line which it returns.
     fn shows(&self, what: &str) -> String {
-        let line = || self.screen().lines().find(|line| line.contains(what)).map(str::to_owned);
+        self.shows_line(what, |line| line.contains(what))
+    }
+
+    /// The same at the end of a line: what is typed is to be seen as well.
+    fn prints(&self, what: &str) {
+        self.shows_line(what, |line| line.ends_with(what));
+    }
+
+    fn shows_line(&self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
         for _ in 0..3000 {
-            if let Some(line) = line() {
-                return line;
+            if let Some(line) = self.screen().lines().find(|line| is_it(line)) {
+                return line.to_owned();
             }
             thread::sleep(Duration::from_millis(10));
         }
@@ -81,38 +90,51 @@ fn job_control_works() {
     let locks = Locks::new();
     let terminal = Terminal::new(&locks);
     terminal.runs("run gpu -- sh -c 'echo begun; exec sleep 1000'; echo code $?");
-    terminal.shows("begun");
+    terminal.prints("begun");
     terminal.press(&["C-z"]);
     terminal.shows("Stopped");
     // Who is stopped is not dead.
     assert_eq!(locks.ran(&["run", "gpu", "--no-wait", "--", "true"]).code, Some(75));
+    let pid = locks.status("gpu")["holders"][0]["pid"].as_i64().expect("somebody holds it");
+    let stands_still = || fs::read_to_string(format!("/proc/{pid}/stat")).expect("it is there").contains(") T ");
+    assert!(stands_still());
     terminal.types("fg; echo code $?");
-    thread::sleep(Duration::from_millis(100));
+    soon("it goes on", || !stands_still());
     terminal.press(&["C-c"]);
-    terminal.shows("code 130");
+    terminal.prints("code 130");
     locks.prints(&["run", "gpu", "--no-wait", "--", "true"]);
 }
+
+/// Says so whenever it hears an interrupt, for half a second after the first.
+const LISTENER: &str = "\
+import signal, sys, time
+heard = []
+def hear(*_):
+    heard.append(time.monotonic())
+    print('heard', sys.argv[1], flush=True)
+signal.signal(signal.SIGINT, hear)
+print('begun', sys.argv[1], flush=True)
+while not heard or time.monotonic() < heard[0] + 0.5: time.sleep(0.02)
+print('done', sys.argv[1])
+";
 
 /// The terminal tells all who are in front, the command included; anybody else tells the wrapper, and that one the command.
 #[test]
 fn a_signal_reaches_the_command_once() {
     let locks = Locks::new();
     let terminal = Terminal::new(&locks);
-    let script = "import signal, time\n\
-                  signal.signal(signal.SIGINT, lambda *_: print('heard', flush=True))\n\
-                  print('begun', flush=True)\n\
-                  for _ in range(60): time.sleep(0.02)\n\
-                  print('done')";
-    std::fs::write(locks.path(".counts.py"), script).expect("it can be written");
+    fs::write(locks.path(".listener.py"), LISTENER).expect("it can be written");
     terminal.types(&format!("cd {}", locks.directory.path().display()));
-    let heard = || terminal.screen().lines().filter(|line| line.ends_with("heard")).count();
-    terminal.runs("run gpu -- python3 .counts.py");
-    terminal.shows("begun");
+    let heard = || terminal.screen().lines().filter(|line| line.contains("heard")).count();
+    terminal.runs("run gpu -- python3 .listener.py one");
+    terminal.prints("begun one");
     terminal.press(&["C-c"]);
-    terminal.shows("done");
+    terminal.prints("done one");
     assert_eq!(heard(), 1, "{}", terminal.screen());
-    terminal.runs("run gpu -- python3 .counts.py & clear; sleep 0.4; kill -INT $!; wait");
-    terminal.shows("done");
+    terminal.runs("run gpu -- python3 .listener.py two &");
+    terminal.prints("begun two");
+    terminal.types("kill -INT $!");
+    terminal.prints("done two");
     assert_eq!(heard(), 1, "{}", terminal.screen());
 }
 
@@ -146,7 +168,7 @@ fn who_waits_sees_its_place_and_who_holds() {
     // The line goes away with the wait.
     kill(holder.pid, "-TERM");
     holder.ends();
-    terminal.shows("inside");
+    terminal.prints("inside");
     assert!(!terminal.screen().contains("you are next"), "{}", terminal.screen());
 }
 
