@@ -95,30 +95,50 @@ impl Table {
         owner: Owner,
     ) -> Result<(), M::Halt> {
         if m.mutant("buries-without-guard") {
-            return self.evict(m, row, owner);
+            return self.evict(m, row, owner).map(drop);
         }
         self.take(m, me)?;
         self.evict(m, row, owner)?;
         self.give(m)
     }
 
-    /// The same, with the guard.
-    pub(super) fn evict<M: CompareAndSwap + Mortal>(&self, m: &mut M, row: usize, owner: Owner) -> Result<(), M::Halt> {
+    /// The same, with the guard. Says whether it was its owner's still.
+    pub(super) fn evict<M: CompareAndSwap + Mortal>(
+        &self,
+        m: &mut M,
+        row: usize,
+        owner: Owner,
+    ) -> Result<bool, M::Halt> {
         m.line(70);
         // Somebody else may have done so already, and the row be another's now.
         if m.compare_and_swap(self.owner.at(row), Some(owner), None)? != Some(owner) && !m.mutant("evicts-anybody") {
-            return Ok(());
+            return Ok(false);
         }
         m.line(71);
         match m.read(self.state.at(row))? {
-            State::Idle => Ok(()),
-            State::Waiting(_) => self.vacate(m, row, None),
+            State::Idle => {}
+            State::Waiting(_) => self.vacate(m, row, None)?,
             State::Holding { .. } => {
                 m.line(72);
                 let slot = m.read(self.held.at(row))?;
                 m.write(self.orphan.at(slot as usize), true)?;
-                self.vacate(m, row, Some(slot))
+                self.vacate(m, row, Some(slot))?;
             }
         }
+        Ok(true)
+    }
+
+    /// Gives a row to another process, without the guard. Says whether it was `from`'s still: somebody may have found that one dead.
+    ///
+    /// # Errors
+    /// When the memory halts the process.
+    #[inline]
+    pub fn hand<M: CompareAndSwap>(&self, m: &mut M, row: usize, from: Owner, to: Owner) -> Result<bool, M::Halt> {
+        m.line(95);
+        if m.mutant("hands-by-a-write") {
+            m.write(self.owner.at(row), Some(to))?;
+            return Ok(true);
+        }
+        Ok(m.compare_and_swap(self.owner.at(row), Some(from), Some(to))? == Some(from))
     }
 }

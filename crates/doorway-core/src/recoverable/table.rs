@@ -112,7 +112,7 @@ impl Table {
     }
 
     /// How often process `p` has died.
-    pub(super) fn deaths(&self, p: usize) -> Register<u64> {
+    pub fn deaths(&self, p: usize) -> Register<u64> {
         self.deaths.at(p.min(self.rows)) // a table that is scribbled in may say anything
     }
 }
@@ -268,10 +268,9 @@ impl Table {
                 if !m.is_dead(owner, self.deaths(owner.process()))? {
                     return Ok(false);
                 }
-                if !m.mutant("moves-in-with-the-dead") {
-                    self.evict(m, i, owner)?;
-                }
-                Ok(true)
+                // It may have been given to somebody else meanwhile, who lives.
+                let takes_anyway = m.mutant("moves-in-with-anybody");
+                Ok(m.mutant("moves-in-with-the-dead") || self.evict(m, i, owner)? || takes_anyway)
             })?,
         };
         if let Some(row) = found {

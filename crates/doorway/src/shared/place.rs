@@ -3,17 +3,23 @@
 use std::{
     fmt, io,
     mem::ManuallyDrop,
-    sync::{Arc, atomic::Ordering::SeqCst},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use doorway_core::{
-    Ticket, Value,
+    Registers, Ticket,
     recoverable::{Owner, State},
 };
 use rustix::io::Errno;
 
-use super::{Error, Lock, file::File, identity, lock::Standing, memory::Stop};
+use super::{
+    Error, Lock,
+    file::File,
+    identity,
+    lock::Standing,
+    memory::{Quick, Stop},
+};
 
 /// A place in line. Dropping it leaves the line.
 #[must_use = "dropping a place leaves the line"]
@@ -191,18 +197,10 @@ impl HandOver {
     /// # Errors
     /// When the parent has the slot no more: it has left, or it has died and somebody has taken the slot away from it. Do not go on then.
     pub fn adopt(&self) -> io::Result<()> {
-        let stale = || io::Error::from(Errno::STALE);
-        let word = |index: usize| self.file.words().get(index).ok_or_else(stale);
-        let (state, owner) = (self.file.table().state(self.row), self.file.table().owner(self.row));
-        let state = State::from_word(u128::from(word(state.index())?.load(SeqCst)), ());
+        let (table, mut m) = (self.file.table(), Quick::new(self.file.words()));
+        let holds = matches!(m.read(table.state(self.row)), Ok(State::Holding { ticket, .. }) if ticket == self.ticket);
         // Who is in the middle of leaving while it hands over is not to be helped.
-        if !matches!(state, State::Holding { ticket, .. } if ticket == self.ticket) {
-            return Err(stale());
-        }
-        let (from, to) = (Some(self.from).word() as u64, Some(identity::myself()).word() as u64);
-        match word(owner.index())?.compare_exchange(from, to, SeqCst, SeqCst) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(stale()),
-        }
+        let adopted = holds && matches!(table.hand(&mut m, self.row, self.from, identity::myself()), Ok(true));
+        if adopted { Ok(()) } else { Err(Errno::STALE.into()) }
     }
 }

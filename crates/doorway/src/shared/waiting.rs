@@ -3,7 +3,7 @@
 use std::{sync::atomic::Ordering::Relaxed, time::Instant};
 
 use doorway_core::{
-    CompareAndSwap, Registers,
+    Registers,
     recoverable::{Owner, Place as Spot, State},
 };
 
@@ -96,12 +96,9 @@ impl Lock {
     pub(super) fn take_back(&self, standing: &Standing) -> Result<bool, Stop> {
         let me = self.me();
         let mut m = Mapped::new(&self.file, None);
-        let owner = self.file.table().owner(standing.row());
-        match m.read(owner)? {
+        match m.read(self.file.table().owner(standing.row()))? {
             Some(other) if other == me => Ok(true),
-            Some(other) if identity::is_dead(other) => {
-                Ok(m.compare_and_swap(owner, Some(other), Some(me))? == Some(other))
-            }
+            Some(other) if identity::is_dead(other) => self.file.table().hand(&mut m, standing.row(), other, me),
             _ => Ok(false),
         }
     }
