@@ -1,7 +1,12 @@
 //! The engine of the group lock that ships: sessions in one word, a line of sleepers, and places that are given up.
 
-use doorway_core::{Algorithm, Fate, Property, RegisterKind, Setting, group::ParkedSessions};
-use doorway_lab::{Options, Progress, Report, build, check};
+use doorway_core::{Algorithm, Fate, Property, Setting, group::ParkedSessions};
+use doorway_lab::{Progress, Report, build, check};
+
+#[path = "common/options.rs"]
+mod options;
+
+use options::options;
 
 fn explore<const BATCHING: u32, const ALONE: bool>(
     setting: Setting,
@@ -10,17 +15,7 @@ fn explore<const BATCHING: u32, const ALONE: bool>(
     properties: &[Property],
 ) -> Report {
     let subject = build::<ParkedSessions<BATCHING, ALONE>, _, _, _>(setting.size, mutant, abandons).expect("it fits");
-    let options = Options {
-        passages: setting.passages,
-        endless: None,
-        retries: None,
-        registers: RegisterKind::Atomic,
-        crashes: 0,
-        properties: properties.to_vec(),
-        max_states: 12_000_000,
-        workers: 2,
-        relabel: None,
-    };
+    let options = options(setting, properties, 12_000_000);
     let report = check(&*subject, &options, &Progress::default()).expect("it runs");
     println!("{setting:?} {mutant:?} {} states", report.states);
     report

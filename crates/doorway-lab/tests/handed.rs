@@ -11,7 +11,12 @@ use doorway_core::{
     Primitive, Problem, Property, RegisterKind, Relabel, Rmr, Session, Setting, Size, Unfit,
     recoverable::{Life, Owner, Place, State, Table},
 };
-use doorway_lab::{Options, Progress, Report, build, check};
+use doorway_lab::{Progress, Report, build, check};
+
+#[path = "common/options.rs"]
+mod options;
+
+use options::options;
 
 struct Handed(Table);
 
@@ -163,17 +168,7 @@ fn explore(setting: Setting, mutant: Option<&'static str>, properties: &[Propert
     if let Some(most) = setting.kills {
         assert!(subject.let_kill(most), "deaths can be noticed");
     }
-    let options = Options {
-        passages: setting.passages,
-        endless: None,
-        retries: None,
-        registers: RegisterKind::Atomic,
-        crashes: 0,
-        properties: properties.to_vec(),
-        max_states: 20_000_000,
-        workers: 2,
-        relabel: None,
-    };
+    let options = options(setting, properties, 20_000_000);
     check(&*subject, &options, &Progress::default()).expect("it runs")
 }
 

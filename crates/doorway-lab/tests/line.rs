@@ -1,21 +1,16 @@
 //! The engine of the semaphore that ships: tickets in one word, sleepers, and places that are given up.
 
-use doorway_core::{Algorithm, Fate, Property, RegisterKind, Setting, k_exclusion::ParkedTicket};
-use doorway_lab::{Options, Progress, Report, build, check};
+use doorway_core::{Algorithm, Fate, Property, Setting, k_exclusion::ParkedTicket};
+use doorway_lab::{Progress, Report, build, check};
+
+#[path = "common/options.rs"]
+mod options;
+
+use options::options;
 
 fn explore(setting: Setting, mutant: Option<&'static str>, abandons: bool, properties: &[Property]) -> Report {
     let subject = build::<ParkedTicket, _, _, _>(setting.size, mutant, abandons).expect("it fits");
-    let options = Options {
-        passages: setting.passages,
-        endless: None,
-        retries: None,
-        registers: RegisterKind::Atomic,
-        crashes: 0,
-        properties: properties.to_vec(),
-        max_states: 100_000_000,
-        workers: 2,
-        relabel: None,
-    };
+    let options = options(setting, properties, 100_000_000);
     let report = check(&*subject, &options, &Progress::default()).expect("it runs");
     println!("{setting:?} {mutant:?} {} states", report.states);
     report

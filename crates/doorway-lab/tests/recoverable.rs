@@ -1,12 +1,17 @@
 //! The engine of the locks across processes, with processes that are killed: each at any step of any of its passages, also while
 //! it puts things in order after another, and comes back as another process in the same place.
 
-use doorway_core::{ANY_NUMBER, Fate, Property, RegisterKind, Setting};
+use doorway_core::{ANY_NUMBER, Fate, Property, Setting};
 use doorway_lab::{
-    Entrant, Options, Progress, Report, check,
+    Entrant, Progress, Report, check,
     schedule::Script,
     simulate::{Simulation, simulate},
 };
+
+#[path = "common/options.rs"]
+mod options;
+
+use options::options;
 
 fn explore(name: &str, setting: Setting, mutant: Option<&'static str>, properties: &[Property]) -> Report {
     let entrant = Entrant::named(name).expect("it is in the registry");
@@ -14,17 +19,7 @@ fn explore(name: &str, setting: Setting, mutant: Option<&'static str>, propertie
     if let Some(most) = setting.kills {
         assert!(subject.let_kill(most), "deaths can be noticed");
     }
-    let options = Options {
-        passages: setting.passages,
-        endless: None,
-        retries: None,
-        registers: RegisterKind::Atomic,
-        crashes: 0,
-        properties: properties.to_vec(),
-        max_states: 60_000_000,
-        workers: 2,
-        relabel: None,
-    };
+    let options = options(setting, properties, 60_000_000);
     check(&*subject, &options, &Progress::default()).expect("it runs")
 }
 

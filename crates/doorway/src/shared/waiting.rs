@@ -70,8 +70,17 @@ impl Lock {
     fn leave_for_another(&self, me: Owner, standing: &Standing) -> Result<(), Stop> {
         let (table, row, m) = (self.file.table(), standing.row(), &mut Mapped::new(&self.file, None));
         let Some(other) = m.read(table.owner(row))? else { return Ok(()) };
-        let holds = matches!(m.read(table.state(row))?, State::Holding { ticket, .. } if ticket == standing.ticket);
-        if holds && other != me && identity::is_dead(other) { table.bury(m, me, row, other) } else { Ok(()) }
+        if self.still_holds(m, standing)? && other != me && identity::is_dead(other) {
+            table.bury(m, me, row, other)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whether its row is not another's by now.
+    fn still_holds(&self, m: &mut Mapped<'_>, standing: &Standing) -> Result<bool, Stop> {
+        let state = m.read(self.file.table().state(standing.row()))?;
+        Ok(matches!(state, State::Holding { ticket, .. } if ticket == standing.ticket))
     }
 
     /// Leaves the line, or a slot that has come meanwhile.
@@ -98,7 +107,9 @@ impl Lock {
         let mut m = Mapped::new(&self.file, None);
         match m.read(self.file.table().owner(standing.row()))? {
             Some(other) if other == me => Ok(true),
-            Some(other) if identity::is_dead(other) => self.file.table().hand(&mut m, standing.row(), other, me),
+            Some(other) if identity::is_dead(other) && self.still_holds(&mut m, standing)? => {
+                self.file.table().hand(&mut m, standing.row(), other, me)
+            }
             _ => Ok(false),
         }
     }

@@ -131,7 +131,7 @@ impl Asked for Remote {
         Ok(permit.map(|permit| Holding { lock: self, permit, calls, guard: None }))
     }
 
-    /// Who does not answer has answered late in any case.
+    /// Without the limit: how long etcd is asked is for its client to say, and an etcd that does not answer is an error.
     fn enter(&self, _: Option<Duration>) -> Result<Option<Waiting>, Failure> {
         let mut calls = self.calls()?;
         let session = match &self.lock {
