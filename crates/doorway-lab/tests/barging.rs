@@ -1,6 +1,6 @@
 //! The engine of the semaphore where newcomers may barge.
 
-use doorway_core::{Algorithm, Fate, Property, RegisterKind, Setting, k_exclusion::BargingTicket};
+use doorway_core::{Algorithm, Fate, Property, Setting, k_exclusion::BargingTicket};
 use doorway_lab::{Options, Progress, Report, build, check};
 
 fn explore(setting: Setting, mutant: Option<&'static str>, abandons: bool, properties: &[Property]) -> Report {
@@ -12,13 +12,10 @@ fn explore(setting: Setting, mutant: Option<&'static str>, abandons: bool, prope
     let options = Options {
         passages: setting.passages,
         endless: setting.endless,
-        retries: None,
-        registers: RegisterKind::Atomic,
-        crashes: 0,
         properties: properties.to_vec(),
         max_states: 12_000_000,
         workers: 2,
-        relabel: None,
+        ..Options::default()
     };
     check(&*subject.expect("it fits"), &options, &Progress::default()).expect("it runs")
 }

@@ -5,17 +5,7 @@ use doorway_core::{ANY_NUMBER, Fate, Problem, Property, RegisterKind, Setting, S
 use doorway_lab::{Entrant, Options, Progress, Report, check, trace::Trace};
 
 fn options(properties: &[Property], registers: RegisterKind) -> Options {
-    Options {
-        passages: None,
-        endless: None,
-        retries: None,
-        registers,
-        crashes: 0,
-        properties: properties.to_vec(),
-        max_states: 12_000_000,
-        workers: 2,
-        relabel: None,
-    }
+    Options { registers, properties: properties.to_vec(), max_states: 12_000_000, workers: 2, ..Options::default() }
 }
 
 /// The properties in a setting.

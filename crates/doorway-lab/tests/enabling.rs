@@ -5,23 +5,13 @@
 mod common;
 
 use common::slots::{Slots, slots};
-use doorway_core::{Property, RegisterKind, Size};
+use doorway_core::{Property, Size};
 use doorway_lab::{Entrant, Options, Progress, Subject, Verdict, check};
 
 use Property::{FifoEnabling, KDeadlockAvoidance, KExclusion, StarvationFreedom};
 
 fn decide(subject: &dyn Subject, property: Property, passages: Option<u32>) -> Verdict {
-    let options = Options {
-        passages,
-        endless: None,
-        retries: None,
-        registers: RegisterKind::Atomic,
-        crashes: 0,
-        properties: vec![property],
-        max_states: 2_000_000,
-        workers: 1,
-        relabel: None,
-    };
+    let options = Options { passages, properties: vec![property], max_states: 2_000_000, ..Options::default() };
     let report = check(subject, &options, &Progress::default()).expect("it runs");
     assert!(report.complete || report.verdicts[0].holds == Some(false));
     report.verdicts.into_iter().next().expect("one was asked for")

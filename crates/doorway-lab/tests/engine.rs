@@ -13,17 +13,7 @@ fn safety(subject: &dyn Subject, registers: RegisterKind) -> Result<Report, Faul
 }
 
 fn explore(subject: &dyn Subject, registers: RegisterKind, property: Property) -> Result<Report, Fault> {
-    let options = Options {
-        passages: Some(2),
-        endless: None,
-        retries: None,
-        registers,
-        crashes: 0,
-        properties: vec![property],
-        max_states: 1_000_000,
-        workers: 1,
-        relabel: None,
-    };
+    let options = Options { passages: Some(2), registers, properties: vec![property], ..Options::default() };
     check(subject, &options, &Progress::default())
 }
 

@@ -21,14 +21,11 @@ fn subject(name: &str, size: Size, mutant: Option<&'static str>) -> Box<dyn Subj
 fn options(setting: Setting, properties: &[Property]) -> Options {
     Options {
         passages: setting.passages,
-        endless: None,
-        retries: None,
         registers: setting.registers,
-        crashes: 0,
         properties: properties.to_vec(),
         max_states: 12_000_000,
         workers: 2,
-        relabel: None,
+        ..Options::default()
     }
 }
 

@@ -110,14 +110,11 @@ fn of(name: &str, mutant: Option<&'static str>, n: usize) -> Box<dyn Subject> {
 fn decide(subject: &dyn Subject, property: Property, passages: Option<u32>) -> Verdict {
     let options = Options {
         passages,
-        endless: None,
-        retries: None,
         registers: doorway_core::RegisterKind::Atomic,
-        crashes: 0,
         properties: vec![property],
         max_states: 4_000_000,
         workers: 2,
-        relabel: None,
+        ..Options::default()
     };
     let report = check(subject, &options, &Progress::default()).expect("it runs");
     report.verdicts.into_iter().next().expect("one was asked for")

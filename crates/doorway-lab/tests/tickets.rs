@@ -24,14 +24,11 @@ fn explore(subject: &dyn Subject, properties: &[Property], crashes: usize) -> Re
 fn explore_passages(subject: &dyn Subject, properties: &[Property], crashes: usize, passages: Option<u32>) -> Report {
     let options = Options {
         passages,
-        endless: None,
-        retries: None,
-        registers: RegisterKind::Atomic,
         crashes,
         properties: properties.to_vec(),
         max_states: 5_000_000,
         workers: 2,
-        relabel: None,
+        ..Options::default()
     };
     check(subject, &options, &Progress::default()).expect("it runs")
 }

@@ -134,7 +134,7 @@ fn options(args: &Check, entrant: &Entrant, subject: &dyn Subject) -> Result<Opt
         properties,
         max_states: args.max_states,
         workers,
-        relabel: None,
+        ..Options::default()
     })
 }
 

@@ -82,6 +82,23 @@ pub struct Options {
     pub relabel: Option<bool>,
 }
 
+/// Any number of passages on atomic registers, no crashes, one worker, at most a million states, and nothing to decide.
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            passages: None,
+            endless: None,
+            retries: None,
+            registers: RegisterKind::Atomic,
+            crashes: 0,
+            properties: Vec::new(),
+            max_states: 1_000_000,
+            workers: 1,
+            relabel: None,
+        }
+    }
+}
+
 impl Options {
     /// How many passages are made, as in a sentence.
     pub fn passages_in_words(&self) -> String {

@@ -206,7 +206,7 @@ fn head(wide: usize, high: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use doorway_core::{Property, RegisterKind, Size};
+    use doorway_core::{Property, Size};
 
     use crate::{Entrant, Options, Progress, check, viewer::Film};
 
@@ -217,14 +217,9 @@ mod tests {
         let subject = entrant.build(Size::mutex(2), Some("without-line-7"), false).expect("it fits");
         let options = Options {
             passages: Some(1),
-            endless: None,
-            retries: None,
-            registers: RegisterKind::Atomic,
-            crashes: 0,
             properties: vec![Property::MutualExclusion],
             max_states: 10_000,
-            workers: 1,
-            relabel: None,
+            ..Options::default()
         };
         let report = check(&*subject, &options, &Progress::default()).expect("it runs");
         let trace = report.verdicts[0].trace.as_ref().expect("it is violated");
