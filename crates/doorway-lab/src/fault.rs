@@ -2,6 +2,8 @@
 
 use std::{fmt, panic::Location};
 
+use crate::{check::MAX_WORDS, replay::MAX_OUTCOMES};
+
 /// The code under test did something that makes exploring it meaningless.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -9,6 +11,12 @@ pub enum Fault {
     IdleIteration(&'static Location<'static>),
     /// A section or passage made no access at all.
     IdleSection(&'static str),
+    /// This section begins with a choice.
+    ChoosesFirst(&'static str),
+    /// A choice has this many outcomes: none, or too many.
+    Outcomes(u32),
+    /// There are too many registers, or they hold too many values: a state takes this many words.
+    StateTooLarge(usize),
     /// The record and the code disagree: the code is not a function of its answers.
     Impure,
     /// Tickets grew beyond what the relabelling can hold.
@@ -26,9 +34,26 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::IdleIteration(place) => write!(f, "an iteration of the loop at {place} makes no access"),
+            Self::IdleIteration(place) => {
+                write!(f, "the loop at {place} goes round without an access: make one in each round, or break")
+            }
             Self::IdleSection(section) => write!(f, "the {section} makes no access"),
-            Self::Impure => write!(f, "a section does not follow from its answers: is a closure impure?"),
+            Self::ChoosesFirst(section) => {
+                write!(f, "the {section} begins with a choice: make an access to a register first")
+            }
+            Self::Outcomes(0) => write!(f, "a choice has no outcome: choose among one or more"),
+            Self::Outcomes(outcomes) => {
+                write!(f, "a choice has {outcomes} outcomes, and the lab explores at most {MAX_OUTCOMES} of one choice")
+            }
+            Self::StateTooLarge(words) => write!(
+                f,
+                "a state takes {words} machine words, and the checker holds at most {MAX_WORDS}: try a smaller size"
+            ),
+            Self::Impure => write!(
+                f,
+                "a section does not follow from its answers: keep what changes in `Pass`, `Keep` or the carried value \
+                 of a loop, not in a cell, an atomic or a static"
+            ),
             Self::TicketRange => write!(f, "more tickets are alive at once than the relabelling can hold"),
             Self::TwoTickets => write!(f, "a step brings in two new tickets, and the relabelling can follow one"),
             Self::TooManyValues(register) => {

@@ -332,6 +332,10 @@ pub(crate) fn in_words(choice: Choice, session: Session) -> Option<String> {
         Choice::Abandon => Some("abandon".into()),
         Choice::Kill => Some("kill".into()),
         Choice::Outcome(o) => Some(format!("outcome {o}")),
+        Choice::RequestOutcome(r, o) => Some(match in_words(Choice::Request(r), session) {
+            Some(request) => format!("{request}, outcome {o}"),
+            None => format!("request {r}, outcome {o}"),
+        }),
     }
 }
 
@@ -341,6 +345,11 @@ pub(crate) fn from_words(words: Option<&str>) -> Option<Choice> {
         None => Choice::Go,
         Some("abandon") => Choice::Abandon,
         Some("kill") => Choice::Kill,
+        Some(words) if words.contains(", ") => {
+            let (request, outcome) = words.split_once(", ")?;
+            let request = from_words(Some(request))?.request()?;
+            Choice::RequestOutcome(request, from_words(Some(outcome))?.outcome()?)
+        }
         Some(words) => match words.split_once(' ')? {
             ("session", number) => Choice::Request(number.parse::<u32>().ok()?.checked_sub(1)?),
             ("request", number) => Choice::Request(number.parse().ok()?),

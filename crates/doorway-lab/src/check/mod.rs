@@ -39,12 +39,12 @@ use std::{
 
 use doorway_core::{ANY_NUMBER, Property, RegisterKind};
 
-pub(crate) use self::counterexample::repeats_for_ever;
 pub use self::{
     cost::{Limits, Maxima, Most, most},
     equivalence::{Comparison, Difference, Incomparable, Joint, equivalent},
     explore::Progress,
 };
+pub(crate) use self::{counterexample::repeats_for_ever, search::MAX_WORDS};
 use self::{
     counterexample::{concretise, ending_in, going_round},
     expand::{Ghost, Rules, event},

@@ -12,6 +12,10 @@ use super::{
     space::Space,
     store::{Level, Store},
 };
+use crate::fault::Fault;
+
+/// The most words that a packed state may take.
+pub(crate) const MAX_WORDS: usize = 64;
 
 /// A search that has ended.
 pub(crate) struct Searched<'a, 's, const W: usize> {
@@ -71,7 +75,7 @@ impl Search<'_, '_> {
                 ($($w:literal),*) => {
                     match plan.words {
                         $(w if w <= $w => self.attempt::<$w, T>(&plan, saved.take(), then),)*
-                        w => unreachable!("states of {w} words: there are not so many registers"),
+                        w => return self.refuse(Fault::StateTooLarge(w), &plan, then),
                     }
                 };
             }
@@ -80,6 +84,12 @@ impl Search<'_, '_> {
                 Attempt::Narrow(so_far) => saved = Some(*so_far),
             }
         }
+    }
+
+    /// Hands over a search that cannot be made.
+    fn refuse<T: Then>(&self, fault: Fault, plan: &Plan, then: &mut T) -> T::Out {
+        let (store, end) = (Store::<1>::new(Vec::new()), End::Fault(fault));
+        then.then(&Searched { space: self.space, plan, rules: self.rules, store, end, transitions: 0 })
     }
 
     /// The bits that what is known so far needs.

@@ -25,6 +25,9 @@ pub(crate) struct Values {
     ids: FxHashMap<Arc<Whole>, u32>,
 }
 
+/// The numbers of registers are kept in 16 bits, of which one stands for none.
+const MAX_REGISTERS: usize = u16::MAX as usize - 1;
+
 /// The numbers of values are kept in 24 bits where outcomes are looked up.
 const MAX_VALUES: u32 = 1 << 24;
 
@@ -137,6 +140,11 @@ impl<'s> Space<'s> {
     pub(crate) fn new(subject: &'s dyn Subject, kind: RegisterKind) -> Result<Self, Fault> {
         let mut registers = Vec::new();
         let mut dense = FxHashMap::default();
+        let cells = subject.layout().registers();
+        if cells > MAX_REGISTERS {
+            // A register takes a bit at least.
+            return Err(Fault::StateTooLarge(cells.div_ceil(u64::BITS as usize)));
+        }
         for (i, cell) in subject.layout().cells().enumerate() {
             dense.insert(cell.id(), i as u16);
             registers.push(values(&cell)?);
@@ -208,10 +216,7 @@ impl<'s> Space<'s> {
             (Region::Critical, _) | (_, Choice::Abandon | Choice::Kill) => Region::Exit,
             (region, _) => region,
         };
-        let session = match begun.choice {
-            Choice::Request(request) => self.subject.session(request),
-            _ => base.session,
-        };
+        let session = begun.choice.request().map_or(base.session, |request| self.subject.session(request));
         let end = KnownMove { effect: Effect::End, ..begun };
         let labels = base.labels;
         let known = Known { identity, region, session, moves: Arc::new([end]), labels, writing: begun.register };

@@ -6,7 +6,7 @@ use doorway_core::{
     CompareAndSwap, FetchAndAdd, Local, Memory, Mortal, Register, Registers, Swap, Transactions, Value,
 };
 
-use super::{Kind, Odds, Replay, Stop};
+use super::{Call, Kind, Odds, Replay, Stop};
 
 impl Memory for Replay<'_> {
     type Halt = Stop;
@@ -102,13 +102,12 @@ impl Memory for Replay<'_> {
         R: Local,
         F: Fn(&mut Self) -> Result<R, Stop>,
     {
-        let place = self.enter(Location::caller());
-        if let Some(result) = self.finished(place)? {
+        let (place, start, entered) = (Location::caller(), self.log.len(), self.accesses);
+        if let Call::Closed(result) = self.call(place, ())? {
             return Ok(result);
         }
-        let start = self.log.len();
         let result = body(self)?;
-        self.leave(place, start, &result);
+        self.close(place, start, self.accesses > entered, &result);
         Ok(result)
     }
 }
@@ -139,22 +138,18 @@ impl Registers for Replay<'_> {
     where
         F: Fn(T) -> bool,
     {
-        let place = self.enter(Location::caller());
-        if self.finished::<()>(place)?.is_some() {
+        let (place, start, entered, outer) = (Location::caller(), self.log.len(), self.accesses, self.round);
+        if let Call::Closed(()) = self.call(place, ())? {
             return Ok(());
         }
-        let start = self.log.len();
-        let outer = self.round;
         loop {
-            self.round = Some(self.log.len());
-            let done = until(self.read(register)?);
-            if done {
+            // As in `repeat`, the first round looks like the others.
+            self.carry(place, start, 0, true, &());
+            self.round = Some(self.accesses);
+            if until(self.read(register)?) {
                 self.round = outer;
-                self.leave(place, start, &());
+                self.close(place, start, self.accesses > entered, &());
                 return Ok(());
-            }
-            if self.cut {
-                self.log.truncate(start);
             }
         }
     }

@@ -224,7 +224,7 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
             if self.rules.retries.is_some_and(|most| self.plan.retries[p].get(key) >= most) {
                 continue;
             }
-            for index in from.first..from.first + u32::from(from.count) {
+            for index in from.first..from.first + from.count {
                 let step = self.hot[p].moves[index as usize];
                 if self.rules.kind != RegisterKind::Atomic && self.overlaps(key, p, step)? {
                     self.read_overlapping(key, p, local, index, &mut sink)?;

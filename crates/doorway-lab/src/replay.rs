@@ -1,12 +1,16 @@
-//! The replay engine's memory: one process = its section + what it has been answered.
+//! The replay engine's memory: a process is its section plus the answers that it has received.
 //!
-//! A section is deterministic between answers. To learn what a process does next, its section runs again on the answers
-//! recorded so far and stops at the first access without one. The loop combinators cut the record: after an iteration
-//! only the carried value stays (a [`Entry::Mark`]), after a loop or a scope only the result (an [`Entry::Done`]). A mark
-//! names its loop by the place in the source where it was called, so that nested loops cannot take each other's.
+//! A section is deterministic between answers. To learn what a process does next, its section runs again on the record of
+//! its answers and stops at the first access without one. The combinators cut the record: an open loop keeps the carried
+//! value only ([`Entry::Open`]), a finished loop or scope its result only ([`Entry::Closed`]).
 //!
-//! With `cut` off nothing is forgotten: that is how counterexamples are replayed before they are printed, and how the
-//! tests find out whether cutting changes anything.
+//! **An entry belongs to a call by its position.** With `cut` on, every access takes exactly one entry of the record and so
+//! does every combinator that has begun, whether or not it makes an access. So the n-th entry always meets the call that made
+//! it, in helpers, recursion and plain `for` loops as well. The source location in an entry is compared as a safeguard; it
+//! identifies nothing.
+//!
+//! With `cut` off nothing is forgotten and the record holds answers alone. Counterexamples are replayed like that before they
+//! are printed, and every check compares cut with uncut runs first.
 
 use std::{ops::ControlFlow, panic::Location};
 
@@ -16,32 +20,41 @@ mod memory;
 
 use crate::{fault::Fault, item::Item, random::Random};
 
-/// Which loop or scope an entry belongs to: where it was called, and inside how many others.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Place {
-    at: &'static Location<'static>,
-    depth: u32,
-}
+/// Where a loop or scope was called.
+pub(crate) type Place = &'static Location<'static>;
 
 /// One thing that a process remembers within a section.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Entry {
     /// An answer of the memory.
     Answer(Item),
-    /// A loop at the beginning of this round, with what it carries.
-    Mark(Place, usize, Item),
-    /// A finished loop or scope, with its result.
-    Done(Place, Item),
+    /// A loop at the beginning of this round with the value that it carries, or a scope that is not finished. `touched`
+    /// says whether the call has made an access before this round.
+    Open { place: Place, round: usize, touched: bool, carried: Item },
+    /// A finished loop or scope, with its result and whether it made an access.
+    Closed { place: Place, touched: bool, result: Item },
 }
 
 impl Entry {
     pub(crate) fn relabel(&self, f: Relabel<'_>) -> Self {
         match self {
             Self::Answer(item) => Self::Answer(item.relabel(f)),
-            Self::Mark(place, round, item) => Self::Mark(*place, *round, item.relabel(f)),
-            Self::Done(place, item) => Self::Done(*place, item.relabel(f)),
+            &Self::Open { place, round, touched, ref carried } => {
+                Self::Open { place, round, touched, carried: carried.relabel(f) }
+            }
+            &Self::Closed { place, touched, ref result } => Self::Closed { place, touched, result: result.relabel(f) },
         }
     }
+}
+
+/// Where a call of a combinator stands, according to the record.
+enum Call<S, R> {
+    /// It begins now.
+    New,
+    /// It is at the beginning of this round and carries this.
+    Open(usize, S),
+    /// It has returned this.
+    Closed(R),
 }
 
 /// What an access does to its register.
@@ -71,8 +84,13 @@ impl Odds {
     pub fn outcomes(self) -> u32 {
         match self {
             Self::Even(outcomes) => outcomes,
-            Self::Halving(most) => most + 1,
+            Self::Halving(most) => most.saturating_add(1),
         }
+    }
+
+    /// Refuses a choice without an outcome, and one with more than the lab explores.
+    pub(crate) fn check(self) -> Result<(), Fault> {
+        if (1..=MAX_OUTCOMES).contains(&self.outcomes()) { Ok(()) } else { Err(Fault::Outcomes(self.outcomes())) }
     }
 
     /// One of them at random.
@@ -97,6 +115,12 @@ pub struct Access {
     pub waits: bool,
 }
 
+/// How many outcomes a choice may have.
+pub(crate) const MAX_OUTCOMES: u32 = 1 << 12;
+
+/// How many rounds in a row a loop over items may go without an access before it counts as one without end.
+const IDLE_ROUNDS: usize = 1 << 16;
+
 /// Why a section stops: at an access without an answer, or at a fault.
 #[derive(Debug)]
 pub struct Stop;
@@ -120,14 +144,12 @@ pub struct Replay<'a> {
     /// The access that it stopped at.
     pub(crate) pending: Option<Access>,
     pub(crate) fault: Option<Fault>,
-    /// How many accesses the section has made, answered or not: to tell idle iterations.
+    /// Counts accesses: each that is made, and one for each entry that stands for some.
     accesses: usize,
-    /// Where the innermost round of a wait began in the log.
+    /// What `accesses` was when the innermost round of a wait began.
     round: Option<usize>,
     /// Whether the access that took the input was the last of an attempt, and another one begins.
     pub(crate) retries: bool,
-    /// How many loops and scopes are open.
-    depth: u32,
     line: u32,
     cut: bool,
     mutant: Option<&'static str>,
@@ -146,7 +168,6 @@ impl<'a> Replay<'a> {
             accesses: 0,
             round: None,
             retries: false,
-            depth: 0,
             line: 0,
             cut,
             mutant,
@@ -162,10 +183,14 @@ impl<'a> Replay<'a> {
         self.accesses = 0;
     }
 
+    /// The next entry of the record, which goes into the log again.
     fn recorded(&mut self) -> Option<&'a Entry> {
         let entry = self.answers.get(self.next)?;
         self.next += 1;
-        self.accesses += 1;
+        self.accesses += match entry {
+            Entry::Answer(_) => 1,
+            Entry::Open { touched, .. } | Entry::Closed { touched, .. } => usize::from(*touched),
+        };
         self.log.push(entry.clone());
         Some(entry)
     }
@@ -174,12 +199,14 @@ impl<'a> Replay<'a> {
     fn recall<R: Local>(&mut self) -> Result<Option<R>, Stop> {
         match self.recorded() {
             None => Ok(None),
-            Some(Entry::Answer(item)) => match item.get() {
-                Some(answer) => Ok(Some(answer)),
-                None => self.fail(Fault::Impure),
-            },
+            Some(Entry::Answer(item)) => self.item(item).map(Some),
             Some(_) => self.fail(Fault::Impure),
         }
+    }
+
+    /// The value that the record holds for a call.
+    fn item<T: Local>(&mut self, item: &Item) -> Result<T, Stop> {
+        item.get().map_or_else(|| self.fail(Fault::Impure), Ok)
     }
 
     fn fail<T>(&mut self, fault: Fault) -> Result<T, Stop> {
@@ -212,77 +239,60 @@ impl<'a> Replay<'a> {
     }
 
     fn halt<T>(&mut self, kind: Kind, register: usize) -> Result<T, Stop> {
-        let waits = self.round == Some(self.log.len());
+        let waits = self.round == Some(self.accesses);
         self.pending = Some(Access { line: self.line, kind, register, waits });
         Err(Stop)
     }
 
-    /// Goes into the loop or scope that was called at `at`.
-    fn enter(&mut self, at: &'static Location<'static>) -> Place {
-        self.depth += 1;
-        Place { at, depth: self.depth }
-    }
-
-    /// Where a loop stands: its round and what it carries, from the record or from the start.
-    fn resume<T: Local>(&mut self, place: Place, init: T) -> Result<(usize, T), Stop> {
-        match self.answers.get(self.next) {
-            Some(Entry::Mark(at, round, carried)) if *at == place => {
-                self.recorded();
-                match carried.get() {
-                    Some(carried) => Ok((*round, carried)),
-                    None => self.fail(Fault::Impure),
-                }
+    /// Looks up where the loop or scope that is called now stands. A new call goes into the log as open.
+    fn call<S: Local, R: Local>(&mut self, place: Place, init: S) -> Result<Call<S, R>, Stop> {
+        if !self.cut {
+            return Ok(Call::New);
+        }
+        match self.recorded() {
+            None => {
+                self.log.push(Entry::Open { place, round: 0, touched: false, carried: Item::new(init) });
+                Ok(Call::New)
             }
-            _ => Ok((0, init)),
-        }
-    }
-
-    /// The result of a loop or scope that the record says is over.
-    fn finished<T: Local>(&mut self, place: Place) -> Result<Option<T>, Stop> {
-        match self.answers.get(self.next) {
-            Some(Entry::Done(at, result)) if *at == place => {
-                self.recorded();
-                self.depth -= 1;
-                match result.get() {
-                    Some(result) => Ok(Some(result)),
-                    None => self.fail(Fault::Impure),
-                }
+            Some(Entry::Open { place: at, round, carried, .. }) if *at == place => {
+                Ok(Call::Open(*round, self.item(carried)?))
             }
-            _ => Ok(None),
+            Some(Entry::Closed { place: at, result, .. }) if *at == place => Ok(Call::Closed(self.item(result)?)),
+            Some(_) => self.fail(Fault::Impure),
         }
     }
 
-    /// Leaves a loop or scope that began at `start` of the log; nothing is kept of one that made no access.
-    fn leave<T: Local>(&mut self, place: Place, start: usize, result: &T) {
-        self.depth -= 1;
-        if self.log.len() > start {
-            self.forget(start, Entry::Done(place, Item::new(result.clone())));
-        }
-    }
-
-    /// Forgets everything since `start` but one entry.
-    fn forget(&mut self, start: usize, instead: Entry) {
+    /// Forgets everything since the call at `start` of the log but its result.
+    fn close<R: Local>(&mut self, place: Place, start: usize, touched: bool, result: &R) {
         if self.cut {
             self.log.truncate(start);
-            self.log.push(instead);
+            self.log.push(Entry::Closed { place, touched, result: Item::new(result.clone()) });
+        }
+    }
+
+    /// Forgets everything since the call at `start` of the log but the value that it carries into this round.
+    fn carry<S: Local>(&mut self, place: Place, start: usize, round: usize, touched: bool, carried: &S) {
+        if self.cut {
+            self.log.truncate(start);
+            self.log.push(Entry::Open { place, round, touched, carried: Item::new(carried.clone()) });
         }
     }
 
     /// The loop behind `each`, `fold` and `find`.
-    fn rounds<I, T, F>(&mut self, at: &'static Location<'static>, items: I, init: T, body: F) -> Result<T, Stop>
+    fn rounds<I, T, F>(&mut self, place: Place, items: I, init: T, body: F) -> Result<T, Stop>
     where
         I: IntoIterator<Item = usize>,
         T: Local,
         F: Fn(&mut Self, T, usize) -> Result<ControlFlow<T, T>, Stop>,
     {
-        let place = self.enter(at);
-        if let Some(result) = self.finished(place)? {
-            return Ok(result);
-        }
-        let start = self.log.len();
-        let (skip, mut carried) = self.resume(place, init)?;
+        let (start, entered) = (self.log.len(), self.accesses);
+        let (skip, mut carried) = match self.call(place, init.clone())? {
+            Call::New => (0, init),
+            Call::Open(round, carried) => (round, carried),
+            Call::Closed(result) => return Ok(result),
+        };
+        let (mut before, mut idle) = (self.accesses, 0);
         for (round, i) in items.into_iter().enumerate().skip(skip) {
-            let before = self.accesses;
             match body(self, carried, i)? {
                 ControlFlow::Break(result) => {
                     carried = result;
@@ -290,12 +300,14 @@ impl<'a> Replay<'a> {
                 }
                 ControlFlow::Continue(next) => carried = next,
             }
-            if self.accesses == before {
-                return self.fail(Fault::IdleIteration(at));
+            idle = if self.accesses == before { idle + 1 } else { 0 };
+            before = self.accesses;
+            if idle > IDLE_ROUNDS {
+                return self.fail(Fault::IdleIteration(place));
             }
-            self.forget(start, Entry::Mark(place, round + 1, Item::new(carried.clone())));
+            self.carry(place, start, round + 1, self.accesses > entered, &carried);
         }
-        self.leave(place, start, &carried);
+        self.close(place, start, self.accesses > entered, &carried);
         Ok(carried)
     }
 
@@ -316,39 +328,37 @@ impl<'a> Replay<'a> {
     }
 
     /// The loop behind `repeat` and `attempts`.
-    fn go_round<S, R, F>(&mut self, at: &'static Location<'static>, attempts: bool, init: S, body: F) -> Result<R, Stop>
+    fn go_round<S, R, F>(&mut self, place: Place, attempts: bool, init: S, body: F) -> Result<R, Stop>
     where
         S: Local,
         R: Local,
         F: Fn(&mut Self, S) -> Result<ControlFlow<R, S>, Stop>,
     {
-        let place = self.enter(at);
-        if let Some(result) = self.finished(place)? {
-            return Ok(result);
-        }
-        let start = self.log.len();
-        let outer = self.round;
-        let (_, mut state) = self.resume(place, init)?;
-        // The round is not counted, or the states would never end; and the first one is marked like the others, or
-        // it would count as a state of its own.
-        self.forget(start, Entry::Mark(place, 0, Item::new(state.clone())));
+        let (start, entered, outer) = (self.log.len(), self.accesses, self.round);
+        let mut state = match self.call(place, init.clone())? {
+            Call::New => init,
+            Call::Open(_, state) => state,
+            Call::Closed(result) => return Ok(result),
+        };
+        // Neither the round nor whether it is the first is kept, or there would be no end of states.
+        self.carry(place, start, 0, true, &state);
         loop {
-            self.round = Some(self.log.len());
             let before = self.accesses;
+            self.round = Some(before);
             match body(self, state)? {
                 ControlFlow::Break(result) => {
                     self.round = outer;
-                    self.leave(place, start, &result);
+                    self.close(place, start, self.accesses > entered, &result);
                     return Ok(result);
                 }
                 ControlFlow::Continue(next) => state = next,
             }
             if self.accesses == before {
-                return self.fail(Fault::IdleIteration(place.at));
+                return self.fail(Fault::IdleIteration(place));
             }
             // Rounds that are replayed come before the input is taken.
             self.retries |= attempts && self.input.is_none();
-            self.forget(start, Entry::Mark(place, 0, Item::new(state.clone())));
+            self.carry(place, start, 0, true, &state);
         }
     }
 }
