@@ -107,6 +107,9 @@ pub enum Property {
     StarvationFreedom,
     /// A process leaves in a bounded number of its own steps.
     BoundedExit,
+    /// A process leaves its doorway in a bounded number of its own steps. Part of every property about order: a doorway that
+    /// waits fixes no order.
+    BoundedDoorway,
     /// Who is through the doorway before another begins it, enters first; in group locks, if their sessions differ.
     Fcfs,
     /// Of k processes through the doorway before another begins it, one enters first.
@@ -153,6 +156,7 @@ named!(Property:
     DeadlockFreedom = "deadlock-freedom",
     StarvationFreedom = "starvation-freedom",
     BoundedExit = "bounded-exit",
+    BoundedDoorway = "bounded-doorway",
     Fcfs = "fcfs",
     KFcfs = "k-fcfs",
     Fife = "fife",

@@ -10,6 +10,7 @@ pub(crate) use self::confirm::{Alone, PATIENCE, alone};
 use crate::{
     entrant::Entrant,
     fault::Fault,
+    judge::Judge,
     machine::{Event, Half, Machine},
     monitor::Monitor,
     subject::{Choice, Region, Subject},
@@ -231,7 +232,7 @@ impl Trace {
             .registers
             .parse::<RegisterKind>()
             .map_err(|()| TraceError::Unknown(format!("{:?} registers", self.registers), "lab check --help"))?;
-        let mut run = Run::new(&*subject, registers, false).map_err(TraceError::Fault)?;
+        let mut judge = Judge::new(&*subject, registers).map_err(TraceError::Fault)?;
         let mut replayed = Replayed {
             events: Vec::new(),
             violations: Vec::new(),
@@ -239,11 +240,10 @@ impl Trace {
             regions: Vec::new(),
             alone: None,
         };
-        let mut turns = Vec::new();
         for (i, step) in self.steps.iter().enumerate() {
             let diverged = |actual: String| TraceError::Diverged { step: i + 1, expected: step.words(), actual };
             let turn = step.turn().ok_or_else(|| diverged("no such move".into()))?;
-            let (event, violated) = match run.take(turn) {
+            let (event, violated) = match judge.take(turn) {
                 Ok(done) => done,
                 Err(Fault::Impure) => return Err(diverged("no such move".into())),
                 Err(fault) => return Err(TraceError::Fault(fault)),
@@ -252,16 +252,15 @@ impl Trace {
             if (&actual.access, actual.line, &actual.region) != (&step.access, step.line, &step.region) {
                 return Err(diverged(actual.words()));
             }
-            watch(&run.machine, &event, &violated);
+            watch(&judge.uncut().machine, &event, &violated);
             replayed.violations.extend(violated.into_iter().map(|property| (i, property)));
             replayed.events.push(event);
-            turns.push(turn);
         }
-        let machine = &run.machine;
+        let machine = &judge.uncut().machine;
         replayed.registers =
             subject.layout().cells().enumerate().map(|(r, cell)| (cell.name(), machine.value(r).text())).collect();
         replayed.regions = (0..self.n).map(|p| machine.region(p)).collect();
-        self.confirm(&mut run, &turns, &mut replayed)?;
+        self.confirm(&mut judge, &mut replayed)?;
         Ok(replayed)
     }
 }

@@ -14,7 +14,7 @@ use doorway_core::RegisterKind;
 
 use super::{
     Progress,
-    counterexample::{along, repeats_for_ever, turn},
+    counterexample::{along, turn},
     dearest::{Dearest, dearest},
     expand::{Charge, Ghost, Rules, Step},
     explore::End,
@@ -28,6 +28,7 @@ use super::{
 use crate::{
     cost::Meter,
     fault::Fault,
+    judge::Judge,
     machine::{Event, Machine},
     subject::{Region, Subject},
     trace::{Run, Turn},
@@ -250,20 +251,19 @@ impl<const W: usize> Confirm<'_, '_, '_, W> {
     fn pays_for_ever(&self, p: usize, walk: &[Edge]) -> bool {
         let Some([stem, walk]) = self.turns(walk) else { return false };
         let mut payer = Payer::new(self, p);
-        let Ok(mut run) = Run::new(self.subject, RegisterKind::Atomic, true) else { return false };
+        let Ok(mut judge) = Judge::new(self.subject, RegisterKind::Atomic) else { return false };
         for turn in stem {
-            let Ok((event, _)) = run.take(turn) else { return false };
+            let Ok((event, _)) = judge.take(turn) else { return false };
             payer.note(&event);
         }
         let (mut steps, mut before) = (0, payer.paid);
-        let repeats = repeats_for_ever(&mut run, &walk, self.searched.rules.gap, |event| {
+        judge.repeats(&walk, |event| {
             payer.note(event);
             steps += 1;
             let ends = event.process == p && event.to == Region::Remainder;
             let unpaid = steps % walk.len() == 0 && std::mem::replace(&mut before, payer.paid) == payer.paid;
             ends || unpaid
-        });
-        repeats == Some(true)
+        })
     }
 }
 

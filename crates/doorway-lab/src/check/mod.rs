@@ -39,12 +39,12 @@ use std::{
 
 use doorway_core::{ANY_NUMBER, Property, RegisterKind};
 
+pub(crate) use self::search::MAX_WORDS;
 pub use self::{
     cost::{Limits, Maxima, Most, most},
     equivalence::{Comparison, Difference, Incomparable, Joint, equivalent},
     explore::Progress,
 };
-pub(crate) use self::{counterexample::repeats_for_ever, search::MAX_WORDS};
 use self::{
     counterexample::{concretise, ending_in, going_round},
     expand::{Ghost, Rules, event},
@@ -56,7 +56,11 @@ use self::{
     space::Space,
     store::Numbers,
 };
-use crate::{fault::Fault, subject::Subject, trace::Trace};
+use crate::{
+    fault::Fault,
+    subject::{Region, Subject},
+    trace::Trace,
+};
 
 /// What to check, and how far.
 #[derive(Clone, Debug)]
@@ -238,6 +242,19 @@ fn safety_event(property: Property) -> u16 {
     }
 }
 
+/// The region that a property says processes leave in a bounded number of their own steps.
+fn region_to_leave(property: Property) -> Option<Region> {
+    match property {
+        Property::BoundedExit => Some(Region::Exit),
+        Property::BoundedDoorway
+        | Property::Fcfs
+        | Property::KFcfs
+        | Property::Fife
+        | Property::StrongConcurrentEntry => Some(Region::Doorway),
+        _ => None,
+    }
+}
+
 /// The graph of a search, with the numbers of its states.
 struct Numbered {
     graph: Graph,
@@ -271,8 +288,17 @@ impl Then for Conclude<'_, '_> {
         }
         let search_time = self.started.elapsed();
         let complete = matches!(searched.end, End::Exhausted);
-        let needs_graph = |&property: &Property| {
-            property == Property::Fife || safety_event(property) == 0 && ghost(property, self.subject).is_none()
+        // Most doorways and exit sections end whatever the memory answers, and then no graph is needed to say so.
+        let lingers = |property: Property| {
+            let space = searched.space.lock().expect("no worker panics");
+            complete
+                && region_to_leave(property)
+                    .is_some_and(|region| !(0..self.subject.size().n).all(|p| space.leaves(p, region)))
+        };
+        let needs_graph = |&property: &Property| match property {
+            Property::Fife => true,
+            Property::BoundedDoorway | Property::BoundedExit => lingers(property),
+            _ => safety_event(property) == 0 && ghost(property, self.subject).is_none() || lingers(property),
         };
         let graph = (complete && self.options.properties.iter().any(needs_graph))
             .then(|| Numbered::of(searched, self.search.workers))
@@ -280,6 +306,17 @@ impl Then for Conclude<'_, '_> {
         let mut verdicts = Vec::new();
         for &property in &self.options.properties {
             let verdict = match (&searched.end, &graph) {
+                (End::Exhausted, None) if lingers(property) => {
+                    self.undecided(property, "too many states for a graph of them")
+                }
+                (End::Exhausted, Some(graph))
+                    if lingers(property) && self.lingers(searched, graph, property).is_some() =>
+                {
+                    self.lingers(searched, graph, property).expect("it does")
+                }
+                (End::Exhausted, _) if matches!(property, Property::BoundedDoorway | Property::BoundedExit) => {
+                    self.holds(property)
+                }
                 (End::Violation(found), _) if found.events & safety_event(property) != 0 => {
                     let trail = ending_in(searched, found);
                     self.violated(property, concretise(searched, self.subject, &trail, property, None))
@@ -394,6 +431,27 @@ impl Conclude<'_, '_> {
             },
             None => self.undecided(property, "the relabelled counterexample has no true run"),
         }
+    }
+
+    /// The verdict on a property if a process can stay in its doorway or exit section for ever, which the property forbids.
+    fn lingers<const W: usize>(
+        &self,
+        searched: &Searched<'_, '_, W>,
+        numbered: &Numbered,
+        property: Property,
+    ) -> Option<Verdict> {
+        let bounded = match region_to_leave(property)? {
+            Region::Doorway => Property::BoundedDoorway,
+            _ => Property::BoundedExit,
+        };
+        let verdict = self.progress(searched, numbered, bounded);
+        (verdict.holds != Some(true)).then(|| {
+            let scope = match property == bounded {
+                true => verdict.scope,
+                false => format!("its doorway is not bounded, and so fixes no order: {}", verdict.scope),
+            };
+            Verdict { property, scope, ..verdict }
+        })
     }
 
     fn progress<const W: usize>(

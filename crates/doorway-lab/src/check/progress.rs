@@ -7,7 +7,7 @@
 use doorway_core::Property;
 
 use super::graph::Graph;
-use crate::{machine::Event, subject::Region};
+use crate::subject::Region;
 
 /// A run without end that must not be: reach `state`, then go round among `members` with a step of every process in
 /// `movers`.
@@ -35,8 +35,8 @@ enum What {
     Starves(usize),
     /// The process stays in its entry section, and nobody enters.
     NobodyEnters(usize),
-    /// The process stays in its exit section.
-    Lingers(usize),
+    /// The process stays in its doorway or in its exit section.
+    Lingers(usize, Region),
     /// The process stays in its entry section, although nobody active keeps it out.
     Unopposed(usize),
     /// The same, although all but those inside keep taking steps.
@@ -61,7 +61,7 @@ impl Steps {
     pub(crate) fn state(self, graph: &Graph, state: u32) -> bool {
         match self.kind {
             What::Starves(p) | What::NobodyEnters(p) => graph.region(state, p).is_entry(),
-            What::Lingers(p) => graph.region(state, p) == Region::Exit,
+            What::Lingers(p, region) => graph.region(state, p) == region,
             What::Unopposed(p) | What::KeptOut(p) => graph.is_unopposed(state, p),
             What::Avoids(p, region) => graph.region(state, p) != region,
             What::StandsStill => true,
@@ -80,19 +80,15 @@ impl Steps {
             What::Avoids(q, _) => {
                 p != q || !graph.region(from, p).is_entry() || matches!(graph.region(to, p).letter(), 'T' | 'C')
             }
-            What::Starves(_) | What::Lingers(_) | What::Unopposed(_) | What::KeptOut(_) | What::StandsStill => true,
+            What::Starves(_) | What::Lingers(..) | What::Unopposed(_) | What::KeptOut(_) | What::StandsStill => true,
         }
     }
 
-    /// Whether a step of a true run is one that must not be in it.
-    pub(crate) fn forbid(self, event: &Event) -> bool {
-        let enters = event.to == Region::Critical && event.from != Region::Critical;
+    /// The process that never is in a region, and the region, if that is what these steps are about.
+    pub(crate) fn avoided(self) -> Option<(usize, Region)> {
         match self.kind {
-            What::Starves(p) | What::Unopposed(p) | What::KeptOut(p) => enters && event.process == p,
-            What::NobodyEnters(_) => enters,
-            What::Lingers(p) => event.process == p && event.to != Region::Exit,
-            What::Avoids(p, region) => event.process == p && event.to == region,
-            What::StandsStill => event.from.letter() != event.to.letter(),
+            What::Avoids(p, region) => Some((p, region)),
+            _ => None,
         }
     }
 
@@ -118,13 +114,13 @@ pub(crate) fn violation(
                 let (movers, resting) = inhabitants(graph, steps, members, component, id);
                 let fair = match steps.kind {
                     // A bounded number of its own steps: whatever the others do.
-                    What::Lingers(p) | What::Unopposed(p) => movers >> p & 1 == 1,
+                    What::Lingers(p, _) | What::Unopposed(p) => movers >> p & 1 == 1,
                     _ => (movers | resting | steps.crashed) + 1 == 1 << graph.n,
                 };
                 let begins = members.iter().map(|&s| depth(s)).min().unwrap_or(0);
                 if fair && best.as_ref().is_none_or(|(depth, _)| begins < *depth) {
                     let movers = match steps.kind {
-                        What::Lingers(p) | What::Unopposed(p) => 1 << p,
+                        What::Lingers(p, _) | What::Unopposed(p) => 1 << p,
                         _ => movers,
                     };
                     let members = members.to_vec();
@@ -135,7 +131,10 @@ pub(crate) fn violation(
     };
     match property {
         Property::BoundedExit => {
-            (0..graph.n).for_each(|p| consider(Steps { kind: What::Lingers(p), crashed: 0 }, p));
+            (0..graph.n).for_each(|p| consider(Steps { kind: What::Lingers(p, Region::Exit), crashed: 0 }, p));
+        }
+        Property::BoundedDoorway => {
+            (0..graph.n).for_each(|p| consider(Steps { kind: What::Lingers(p, Region::Doorway), crashed: 0 }, p));
         }
         Property::ConcurrentEntry | Property::StrongConcurrentEntry => {
             (0..graph.n).for_each(|p| consider(Steps { kind: What::Unopposed(p), crashed: 0 }, p));

@@ -1,6 +1,8 @@
 //! What has been learned of an algorithm: the values of its registers and the local states of its processes, each with a
 //! number, and what each move does. Learned from the very code that ships, once; the search then runs on the numbers.
 
+mod bounded;
+
 use std::sync::Arc;
 
 use doorway_core::{

@@ -37,6 +37,10 @@ pub(crate) enum Kind {
     NoOutcome,
     /// Chooses among more than can be explored.
     HugeChoice,
+    /// Waits in its doorway.
+    WaitingDoorway,
+    /// The same accesses, with the wait in the waiting section.
+    WaitingSection,
     /// Has this many registers.
     ManyRegisters(usize),
 }
@@ -231,11 +235,17 @@ impl<M: Registers> Exclusion<M> for Odd {
             _ => false,
         };
         m.write(self.flag.at(p), true)?;
+        if self.kind == Kind::WaitingDoorway {
+            m.wait(self.flag.at(1 - p), |up| !up)?;
+        }
         Ok(ignores)
     }
 
     fn waiting(&self, m: &mut M, p: usize, ignores: bool) -> Result<bool, M::Halt> {
-        if !ignores {
+        if self.kind == Kind::WaitingSection || self.kind == Kind::WaitingDoorway {
+            m.test(self.flag.at(p), |up| up)?;
+        }
+        if !ignores && self.kind != Kind::WaitingDoorway {
             m.wait(self.flag.at(1 - p), |up| !up)?;
         }
         Ok(ignores)

@@ -95,3 +95,17 @@ fn too_many_registers_are_refused() {
     let report = run(&*odd(Kind::ManyRegisters(1_000)), Options { max_states: 100_000, ..Options::default() });
     assert!(report.expect("it fits").complete);
 }
+
+/// A doorway that waits fixes no order: first come, first served would hold of any lock whose doorway is the whole lock.
+#[test]
+fn a_doorway_that_waits_fixes_no_order() {
+    for property in [Property::Fcfs, Property::KFcfs, Property::Fife, Property::BoundedDoorway] {
+        let found = verdict(&*odd(Kind::WaitingDoorway), property);
+        assert_eq!(found.holds, Some(false), "{property}: {}", found.scope);
+        let trace = found.trace.expect("a violation has a trace");
+        assert_eq!((trace.property.as_deref(), trace.loop_from.is_some()), (Some("bounded-doorway"), true));
+        // With the wait in the waiting section, the same accesses in the same order fix one.
+        let found = verdict(&*odd(Kind::WaitingSection), property);
+        assert_eq!(found.holds, Some(true), "{property}: {}", found.scope);
+    }
+}
