@@ -50,7 +50,7 @@ impl fmt::Display for Size {
 pub struct Unfit(pub String);
 
 /// What there is to know about an algorithm before it runs.
-pub trait Algorithm: Sized {
+pub trait Algorithm: Sized + Sync {
     /// Its name, as on the command line.
     const NAME: &'static str;
 

@@ -63,7 +63,7 @@ struct Side<E> {
     heir: Array<Option<u32>>,
 }
 
-impl<E> Side<E> {
+impl<E: Sync> Side<E> {
     /// B[w][p]
     #[inline(always)]
     fn place(&self, w: usize, p: usize) -> Register<Place> {
@@ -160,7 +160,7 @@ impl<E: Election<Name>> Algorithm for Randomized<E> {
     }
 }
 
-impl<E> Randomized<E> {
+impl<E: Sync> Randomized<E> {
     /// One round of the while-loop: how the process gets in, or the number with which it tries again.
     #[inline(always)]
     fn attempt<M: Registers>(&self, m: &mut M, p: usize, before: Ticket) -> Result<ControlFlow<Pass, Ticket>, M::Halt>

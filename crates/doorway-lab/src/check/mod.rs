@@ -22,6 +22,7 @@ mod graph;
 mod overtaking;
 mod pack;
 mod progress;
+mod rehearse;
 mod relabel;
 mod remembering;
 mod search;
@@ -163,6 +164,7 @@ pub struct Report {
 /// # Errors
 /// When the algorithm cannot be run in the lab.
 pub fn check(subject: &dyn Subject, options: &Options, progress: &Progress) -> Result<Report, Fault> {
+    rehearse::rehearse(subject, options.registers)?;
     let size = subject.size();
     let retries = subject.attempts().map(|most| options.retries.unwrap_or(most));
     // With any number of attempts tickets have to be relabelled, or there would be no end of them.

@@ -153,7 +153,7 @@ impl Kit {
     fn until<M: Transactions, T: Value>(
         m: &mut M,
         variable: Register<T>,
-        try_it: impl Fn(T) -> (T, bool),
+        try_it: impl Fn(T) -> (T, bool) + Sync,
     ) -> Result<(), M::Halt> {
         m.repeat((), |m, ()| Ok(if m.transact(variable, &try_it)? { Break(()) } else { Continue(()) }))
     }

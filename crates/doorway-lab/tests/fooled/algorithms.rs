@@ -6,6 +6,7 @@ use std::{
         ControlFlow::{Break, Continue},
         Range,
     },
+    sync::atomic::{AtomicU32, Ordering::Relaxed},
 };
 
 use doorway_core::{
@@ -37,6 +38,10 @@ pub(crate) enum Kind {
     NoOutcome,
     /// Chooses among more than can be explored.
     HugeChoice,
+    /// Counts the rounds of a loop in an atomic of its own section, and ignores the other's flag after the second.
+    LocalAtomic,
+    /// Ignores the other's flag whenever the code has been run a multiple of four times.
+    Counter,
     /// Waits in its doorway.
     WaitingDoorway,
     /// The same accesses, with the wait in the waiting section.
@@ -203,6 +208,7 @@ impl<M: Registers> Exclusion<M> for Burns {
 pub(crate) struct Odd {
     kind: Kind,
     flag: Array<bool>,
+    runs: AtomicU32,
 }
 
 impl Algorithm for Odd {
@@ -215,7 +221,7 @@ impl Algorithm for Odd {
         if let Kind::ManyRegisters(more) = kind {
             layout.array("More", more - size.n, Homes::Nobody, false);
         }
-        Ok(Self { kind, flag })
+        Ok(Self { kind, flag, runs: AtomicU32::new(0) })
     }
 }
 
@@ -244,6 +250,18 @@ impl<M: Registers> Exclusion<M> for Odd {
     fn waiting(&self, m: &mut M, p: usize, ignores: bool) -> Result<bool, M::Halt> {
         if self.kind == Kind::WaitingSection || self.kind == Kind::WaitingDoorway {
             m.test(self.flag.at(p), |up| up)?;
+        }
+        if self.kind == Kind::LocalAtomic {
+            let rounds = AtomicU32::new(0);
+            return m.repeat((), |m, ()| {
+                let free = !m.read(self.flag.at(1 - p))?;
+                let patient = rounds.fetch_add(1, Relaxed) < 2;
+                m.write(self.flag.at(p), true)?;
+                Ok(if free || !patient { Break(ignores) } else { Continue(()) })
+            });
+        }
+        if self.kind == Kind::Counter && self.runs.fetch_add(1, Relaxed) % 64 > 61 {
+            return Ok(ignores);
         }
         if !ignores && self.kind != Kind::WaitingDoorway {
             m.wait(self.flag.at(1 - p), |up| !up)?;

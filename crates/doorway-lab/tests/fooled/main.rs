@@ -109,3 +109,11 @@ fn a_doorway_that_waits_fixes_no_order() {
         assert_eq!(found.holds, Some(true), "{property}: {}", found.scope);
     }
 }
+
+/// The type system keeps cells out of closures. What gets past it is found out before the check.
+#[test]
+fn state_outside_the_record_is_found_out() {
+    for kind in [Kind::LocalAtomic, Kind::Counter] {
+        assert_eq!(run(&*odd(kind), Options::default()).err(), Some(Fault::Impure), "{kind:?}");
+    }
+}
