@@ -1,0 +1,217 @@
+//! One program, checked by the lab and explored by the reference: everything that both say has to be the same.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use doorway_core::Property;
+use doorway_lab::{Fault, Options, Progress, Report, check};
+
+use crate::{
+    decide::{Decided, Terms, decide, waits_in_doorway},
+    generate::Without,
+    interpret::subject,
+    program::Program,
+    reference::{Graph, Refused, explore},
+};
+
+/// Properties that the search itself decides. It stops at the first violation, so each has a search of its own.
+const SAFETY: [Property; 3] = [Property::MutualExclusion, Property::KExclusion, Property::BoundedRegisters];
+/// Properties that are decided together.
+const OTHERS: [Property; 6] = [
+    Property::DeadlockFreedom,
+    Property::StarvationFreedom,
+    Property::BoundedExit,
+    Property::Fcfs,
+    Property::KFcfs,
+    Property::Fife,
+];
+
+/// More states than this are skipped.
+pub(crate) const MOST_STATES: usize = 3_000;
+
+/// Why a program is no case, or what both have said.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Outcome {
+    /// Both agree.
+    Same,
+    /// Both refuse it.
+    Refused,
+    /// It has too many states.
+    TooMany,
+    /// It is of a kind that is left out.
+    LeftOut,
+}
+
+/// A disagreement. Programs fail in the same way if `class` is the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) class: String,
+    pub(crate) details: String,
+}
+
+/// How often each verdict was given, by property: holds, violated, not decided.
+pub(crate) type Verdicts = std::collections::BTreeMap<(&'static str, &'static str), [u64; 3]>;
+
+struct Comparison<'a> {
+    program: &'a Arc<Program>,
+    graph: Graph,
+    terms: Terms,
+    verdicts: &'a mut Verdicts,
+}
+
+pub(crate) fn compare(program: &Program, without: Without, verdicts: &mut Verdicts) -> Result<Outcome, Failure> {
+    let explored = explore(program, program.passages, MOST_STATES);
+    let graph = match explored {
+        Err(Refused::TooMany) => return Ok(Outcome::TooMany),
+        Err(Refused::Idle) => {
+            let options = Options { max_states: 1_000_000, ..options(program, &OTHERS) };
+            return match run(&Arc::new(program.clone()), &options)? {
+                Err(Fault::IdleSection(_) | Fault::IdleIteration(_)) => Ok(Outcome::Refused),
+                // A choice at the beginning, which is a finding of its own.
+                Err(Fault::Impure) if without.h7 => Ok(Outcome::LeftOut),
+                Err(fault) => Err(failure("refused for another reason", format!("an idle section: {fault}"))),
+                Ok(report) => Err(failure("not refused", format!("an idle section: {} states", report.states))),
+            };
+        }
+        Ok(graph) => graph,
+    };
+    if without.h7 && graph.begins_with_choice {
+        return Ok(Outcome::LeftOut);
+    }
+    let bound = program.bound.unwrap_or(u64::MAX);
+    let terms = Terms { n: program.n, k: program.k, bound, crashes: program.crashes };
+    let program = &Arc::new(program.clone());
+    let mut comparison = Comparison { program, graph, terms, verdicts };
+    let outcome = comparison.exactly()?;
+    if program.tickets && outcome == Outcome::Same {
+        comparison.relabelled(without)?;
+    }
+    Ok(outcome)
+}
+
+fn options(program: &Program, properties: &[Property]) -> Options {
+    Options {
+        passages: program.passages,
+        crashes: program.crashes,
+        properties: properties.to_vec(),
+        max_states: 4 * MOST_STATES as u64,
+        workers: program.workers,
+        relabel: Some(false),
+        ..Options::default()
+    }
+}
+
+fn failure(class: impl Into<String>, details: impl Into<String>) -> Failure {
+    Failure { class: class.into(), details: details.into() }
+}
+
+/// The checker must not panic, whatever it is given.
+fn run(program: &Arc<Program>, options: &Options) -> Result<Result<Report, Fault>, Failure> {
+    let check = || check(&*subject(program), options, &Progress::default());
+    catch_unwind(AssertUnwindSafe(check)).map_err(|panic| {
+        let words = panic.downcast_ref::<String>().cloned();
+        let words = words.or_else(|| panic.downcast_ref::<&str>().map(|words| (*words).into()));
+        failure("panic", words.unwrap_or_default())
+    })
+}
+
+impl Comparison<'_> {
+    /// Compares everything, without relabelling.
+    fn exactly(&mut self) -> Result<Outcome, Failure> {
+        let report = match run(self.program, &options(self.program, &OTHERS))? {
+            Ok(report) => report,
+            Err(Fault::IdleIteration(_)) if self.graph.idle => return Ok(Outcome::Refused),
+            Err(fault) => return Err(failure(format!("refused: {fault}"), "the reference runs it")),
+        };
+        let states = self.graph.edges.len() as u64;
+        let transitions = self.graph.edges.iter().map(|edges| edges.len() as u64).sum::<u64>();
+        self.verdicts(&report, "exact")?;
+        for property in SAFETY {
+            match run(self.program, &options(self.program, &[property]))? {
+                Ok(report) => self.verdicts(&report, "exact")?,
+                Err(fault) => return Err(failure(format!("refused: {fault}"), "the reference runs it")),
+            }
+        }
+        if !report.complete || (report.states, report.transitions) != (states, transitions) {
+            let counts = |states, transitions| format!("{states} states and {transitions} transitions");
+            let (ours, theirs) = (counts(report.states, report.transitions), counts(states, transitions));
+            return Err(failure("states", format!("checker: {ours}; reference: {theirs}")));
+        }
+        Ok(Outcome::Same)
+    }
+
+    /// Compares the verdicts of a report that has to agree with the reference in everything.
+    fn verdicts(&mut self, report: &Report, scope: &'static str) -> Result<(), Failure> {
+        for verdict in &report.verdicts {
+            let property = verdict.property;
+            self.count(property, scope, verdict.holds);
+            let Decided { holds, shortest } = decide(&self.graph, property, self.terms);
+            let reference = format!("reference: {}", words(Some(holds)));
+            if verdict.holds != Some(holds) {
+                let class = format!("{}: {}", property.name(), words(verdict.holds));
+                return Err(failure(class, format!("{} ({}); {reference}", property.name(), verdict.scope)));
+            }
+            let length = verdict.trace.as_ref().map(|trace| trace.steps.len());
+            if shortest.is_some() && shortest != length {
+                let lengths = format!("checker {length:?}, reference {shortest:?}");
+                return Err(failure(format!("{}: length", property.name()), lengths));
+            }
+        }
+        Ok(())
+    }
+
+    /// With any number of passages and tickets relabelled, nothing must be said to hold that the reference has refuted.
+    fn relabelled(&mut self, without: Without) -> Result<(), Failure> {
+        for properties in SAFETY.iter().map(std::slice::from_ref).chain([&OTHERS[..]]) {
+            if without.h3 && properties[0] == Property::BoundedRegisters {
+                continue;
+            }
+            let unbounded = Options { passages: None, relabel: None, ..options(self.program, properties) };
+            let report = match run(self.program, &unbounded)? {
+                Ok(report) => report,
+                Err(Fault::Impure) if !without.h7 || !self.graph.begins_with_choice => {
+                    return Err(failure("relabelled: impure", "the reference runs it"));
+                }
+                Err(_) => return Ok(()),
+            };
+            for verdict in &report.verdicts {
+                let property = verdict.property;
+                self.count(property, "relabelled", verdict.holds);
+                let Decided { holds, shortest } = decide(&self.graph, property, self.terms);
+                if !holds && verdict.holds == Some(true) {
+                    let class = format!("{}: relabelled", property.name());
+                    let details = format!("holds ({}); the reference violates it", verdict.scope);
+                    return Err(failure(class, details));
+                }
+                let length = verdict.trace.as_ref().map(|trace| trace.steps.len());
+                if let (Some(length), Some(shortest)) = (length, shortest)
+                    && length > shortest
+                {
+                    let lengths = format!("checker {length}, reference {shortest}");
+                    return Err(failure(format!("{}: relabelled length", property.name()), lengths));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, property: Property, scope: &'static str, holds: Option<bool>) {
+        let at = match holds {
+            Some(true) => 0,
+            Some(false) => 1,
+            None => 2,
+        };
+        self.verdicts.entry((property.name(), scope)).or_default()[at] += 1;
+        let _ = waits_in_doorway;
+    }
+}
+
+fn words(holds: Option<bool>) -> &'static str {
+    match holds {
+        Some(true) => "holds",
+        Some(false) => "violated",
+        None => "not decided",
+    }
+}

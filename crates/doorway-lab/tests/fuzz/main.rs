@@ -1,0 +1,128 @@
+//! Fuzzes the checker: random small algorithms, each checked by the lab and explored by a naive reference.
+//!
+//! `cargo test` runs a fixed number of cases. For a long run:
+//!
+//! ```text
+//! DOORWAY_FUZZ_CASES=1000000 cargo test --release -p doorway-lab --test fuzz -- --nocapture
+//! ```
+//!
+//! `DOORWAY_FUZZ_SEED` changes the cases, `DOORWAY_FUZZ_CASE` runs one of them, and `DOORWAY_FUZZ_WITHOUT=h1,h7` leaves
+//! out kinds of programs (see [`generate::Without`]).
+
+mod compare;
+mod decide;
+mod generate;
+mod interpret;
+mod locks;
+mod print;
+mod program;
+mod reference;
+mod shrink;
+
+use std::{
+    collections::BTreeMap,
+    env, panic,
+    str::FromStr,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    thread,
+    time::Instant,
+};
+
+use compare::{Failure, Outcome, Verdicts, compare};
+use generate::{Generator, Without};
+use program::Program;
+
+/// How many cases `cargo test` runs.
+const CASES: u64 = 4_000;
+
+fn setting<T: FromStr>(name: &str) -> Option<T> {
+    env::var(name).ok().and_then(|value| value.parse().ok())
+}
+
+/// What has been found out so far.
+#[derive(Default)]
+struct Tally {
+    outcomes: BTreeMap<Outcome, u64>,
+    verdicts: Verdicts,
+    /// The failure of the earliest case, with its program.
+    failure: Option<(u64, Program, Failure)>,
+}
+
+impl Tally {
+    fn add(&mut self, other: Self) {
+        other.outcomes.into_iter().for_each(|(outcome, count)| *self.outcomes.entry(outcome).or_default() += count);
+        for (key, counts) in other.verdicts {
+            let sum = self.verdicts.entry(key).or_default();
+            (0..3).for_each(|i| sum[i] += counts[i]);
+        }
+        if let Some(failure) = other.failure
+            && self.failure.as_ref().is_none_or(|(case, ..)| failure.0 < *case)
+        {
+            self.failure = Some(failure);
+        }
+    }
+}
+
+#[test]
+fn the_checker_agrees_with_the_reference() {
+    let seed = setting("DOORWAY_FUZZ_SEED").unwrap_or(1);
+    let without = Without::parse(&env::var("DOORWAY_FUZZ_WITHOUT").unwrap_or_default());
+    let only: Option<u64> = setting("DOORWAY_FUZZ_CASE");
+    let cases = only.map_or(0..setting("DOORWAY_FUZZ_CASES").unwrap_or(CASES), |case| case..case + 1);
+    let next = AtomicU64::new(cases.start);
+    let stop = AtomicBool::new(false);
+    let tally = Mutex::new(Tally::default());
+    let started = Instant::now();
+    let usual = panic::take_hook();
+    panic::set_hook(Box::new(|_| {}));
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut mine = Tally::default();
+                while !stop.load(Relaxed) {
+                    let case = next.fetch_add(1, Relaxed);
+                    if case >= cases.end {
+                        break;
+                    }
+                    if case % 50_000 == 0 && case > 0 {
+                        println!("{case} cases, {:.0} s", started.elapsed().as_secs_f64());
+                    }
+                    let program = Generator::new(seed, case, without).program();
+                    match compare(&program, without, &mut mine.verdicts) {
+                        Ok(outcome) => *mine.outcomes.entry(outcome).or_default() += 1,
+                        Err(failure) => {
+                            mine.failure = Some((case, program, failure));
+                            stop.store(true, Relaxed);
+                        }
+                    }
+                }
+                tally.lock().expect("no thread panics").add(mine);
+            });
+        }
+    });
+    let tally = tally.into_inner().expect("no thread panics");
+    let seconds = started.elapsed().as_secs_f64();
+    for ((property, scope), [holds, violated, undecided]) in &tally.verdicts {
+        println!("{property:20} {scope:10} {holds:8} hold {violated:8} violated {undecided:8} not decided");
+    }
+    let total: u64 = tally.outcomes.values().sum();
+    println!("{total} cases in {seconds:.1} s, {:.0} per second: {:?}", total as f64 / seconds, tally.outcomes);
+    let shrunk = tally.failure.map(|(case, program, failure)| {
+        let same = |candidate: &Program| {
+            compare(candidate, without, &mut Verdicts::new()).is_err_and(|other| other.class == failure.class)
+        };
+        (case, shrink::shrink(program, same))
+    });
+    let shrunk = shrunk.map(|(case, program)| {
+        let again = compare(&program, without, &mut Verdicts::new());
+        (case, program, again)
+    });
+    panic::set_hook(usual);
+    if let Some((case, program, failure)) = shrunk {
+        let failure = failure.expect_err("it fails after shrinking, too");
+        panic!("seed {seed}, case {case}: {}: {}\n{program}", failure.class, failure.details);
+    }
+}
