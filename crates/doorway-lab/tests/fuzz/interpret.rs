@@ -281,7 +281,7 @@ fn waiting_at<M: Full, T: Typed>(
     m: &mut M,
     site: usize,
     register: Register<T>,
-    until: impl Fn(T) -> bool,
+    until: impl Fn(T) -> bool + Sync,
 ) -> Result<(), M::Halt> {
     match site % 8 {
         0 => m.wait(register, until),
