@@ -153,6 +153,28 @@ pub struct Replay<'a> {
     line: u32,
     cut: bool,
     mutant: Option<&'static str>,
+    tampering: Option<Tampering>,
+}
+
+/// A change to one line that any algorithm can be subjected to, whatever its code says: `line-7-writes-nothing`,
+/// `line-7-asks-the-opposite`. The fuzzer makes mutants of all algorithms in this way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Tampering {
+    /// Writes and updates of the line leave the register as it is.
+    WritesNothing(u32),
+    /// Tests and waits of the line ask for the opposite.
+    AsksTheOpposite(u32),
+}
+
+impl Tampering {
+    fn named(name: &str) -> Option<Self> {
+        let (line, what) = name.strip_prefix("line-")?.split_once('-')?;
+        match what {
+            "writes-nothing" => line.parse().ok().map(Self::WritesNothing),
+            "asks-the-opposite" => line.parse().ok().map(Self::AsksTheOpposite),
+            _ => None,
+        }
+    }
 }
 
 impl<'a> Replay<'a> {
@@ -171,6 +193,7 @@ impl<'a> Replay<'a> {
             line: 0,
             cut,
             mutant,
+            tampering: mutant.and_then(Tampering::named),
         }
     }
 
@@ -227,7 +250,10 @@ impl<'a> Replay<'a> {
         match self.input.take() {
             Some(Input::Value(value)) => {
                 let Some(value) = value.any().downcast_ref::<T>() else { return self.fail(Fault::Impure) };
-                let (effect, answer) = apply(value.clone());
+                let (mut effect, answer) = apply(value.clone());
+                if self.tampering == Some(Tampering::WritesNothing(self.line)) {
+                    effect = None;
+                }
                 self.effect = effect.map(|v| Box::new(v) as Box<dyn Erased>);
                 self.accesses += 1;
                 self.log.push(Entry::Answer(Item::new(answer.clone())));
@@ -236,6 +262,11 @@ impl<'a> Replay<'a> {
             Some(Input::Outcome(_)) => self.fail(Fault::Impure),
             None => self.halt(kind, register.id()),
         }
+    }
+
+    /// Whether the tests of this line ask for the opposite.
+    fn asks_the_opposite(&self) -> bool {
+        self.tampering == Some(Tampering::AsksTheOpposite(self.line))
     }
 
     fn halt<T>(&mut self, kind: Kind, register: usize) -> Result<T, Stop> {

@@ -126,10 +126,11 @@ impl Registers for Replay<'_> {
     where
         F: Fn(T) -> bool + Sync,
     {
+        let opposite = self.asks_the_opposite();
         if self.cut {
-            self.access(Kind::Read, register, |value| (None, ask(value)))
+            self.access(Kind::Read, register, |value| (None, ask(value) != opposite))
         } else {
-            Ok(ask(self.read(register)?))
+            Ok(ask(self.read(register)?) != opposite)
         }
     }
 
@@ -142,11 +143,12 @@ impl Registers for Replay<'_> {
         if let Call::Closed(()) = self.call(place, ())? {
             return Ok(());
         }
+        let opposite = self.asks_the_opposite();
         loop {
             // As in `repeat`, the first round looks like the others.
             self.carry(place, start, 0, true, &());
             self.round = Some(self.accesses);
-            if until(self.read(register)?) {
+            if until(self.read(register)?) != opposite {
                 self.round = outer;
                 self.close(place, start, self.accesses > entered, &());
                 return Ok(());

@@ -107,7 +107,8 @@ fn lingers(graph: &Graph, p: usize, region: Region) -> bool {
     let part = parts(graph, counts, |_, _| true);
     let mut states = 0..graph.edges.len();
     states.any(|from| {
-        counts(from) && graph.edges[from].iter().any(|edge| edge.p == p && counts(edge.to) && part[edge.to] == part[from])
+        counts(from)
+            && graph.edges[from].iter().any(|edge| edge.p == p && counts(edge.to) && part[edge.to] == part[from])
     })
 }
 
@@ -121,8 +122,7 @@ fn stuck(graph: &Graph, n: usize, crashes: usize, deadlock: bool) -> bool {
             return false;
         }
         let counts = |state: usize| matches!(graph.regions[state][victim], Region::Doorway | Region::Waiting);
-        let step =
-            |from: usize, edge: &Edge| crashed >> edge.p & 1 == 0 && !(deadlock && enters(graph, from, edge));
+        let step = |from: usize, edge: &Edge| crashed >> edge.p & 1 == 0 && !(deadlock && enters(graph, from, edge));
         let part = parts(graph, counts, step);
         // For each part, the processes that take steps in it, rest in it, or have crashed.
         let mut content: HashMap<usize, usize> = HashMap::new();

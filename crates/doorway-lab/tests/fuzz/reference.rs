@@ -240,14 +240,7 @@ impl<'p> Machine<'p> {
     }
 
     /// Makes an access; the answer, if it has a value. `None` for a wait in vain, which leaves everything as it is.
-    fn perform(
-        &self,
-        stmt: &Stmt,
-        env: &[Val],
-        p: usize,
-        registers: &mut [Val],
-        outcome: u32,
-    ) -> Option<Option<Val>> {
+    fn perform(&self, stmt: &Stmt, env: &[Val], p: usize, registers: &mut [Val], outcome: u32) -> Option<Option<Val>> {
         let n = self.program.n;
         let eval = |e: &Expr| e.eval(env, p);
         let (place, kind) = match stmt {
