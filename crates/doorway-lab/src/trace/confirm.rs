@@ -8,7 +8,7 @@ use super::{Replayed, Run, Trace, TraceError, Turn};
 use crate::{
     check::repeats_for_ever,
     machine::Event,
-    monitor::Standing,
+    monitor::{Oversized, Standing},
     subject::{Choice, Region},
 };
 
@@ -50,7 +50,7 @@ impl Trace {
     /// Checks what the trace claims against its own replay. `run` stands at the end of `turns`.
     pub(super) fn confirm(&self, run: &mut Run<'_>, turns: &[Turn], replayed: &mut Replayed) -> Result<(), TraceError> {
         let Some(name) = &self.property else { return Ok(()) };
-        let claims = self.subject()?.claims();
+        let claims = run.subject.claims();
         let property =
             claims.property(name).ok_or_else(|| TraceError::Unknown(format!("the property {name:?}"), "lab list"))?;
         let shown = match (property, self.loop_from) {
@@ -80,6 +80,8 @@ impl Trace {
                 let regions: Vec<Region> = (0..self.n).map(|p| run.machine.region(p)).collect();
                 self.stands_still(&regions, turns, &replayed.events, from)
             }
+            // What a register holds before the first step takes no step to show.
+            (Property::BoundedRegisters, None) if turns.is_empty() => Oversized::at_start(run.subject).is_some(),
             (_, None) => {
                 self.steps.len().checked_sub(1).is_some_and(|last| replayed.violations.contains(&(last, property)))
             }
@@ -202,5 +204,62 @@ impl Trace {
             (event.process == victim && !there(event.to)) || (property == Property::DeadlockFreedom && enters(event))
         };
         !round.iter().any(spoils) && self.repeats(turns, from, spoils)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use doorway_core::{
+        Algorithm, Claims, Exclusion, Home, Layout, Property, Register, RegisterKind, Registers, Size, Unfit,
+        mutex::BurnsLamport,
+    };
+
+    use super::*;
+
+    /// One register that holds 7, with a bound of `BOUND`.
+    struct Seven<const BOUND: u64>(Register<u64>);
+
+    impl<const BOUND: u64> Algorithm for Seven<BOUND> {
+        const NAME: &'static str = "seven";
+        const CLAIMS: Claims = Claims { bound: Some(|_| BOUND), ..BurnsLamport::CLAIMS };
+
+        fn new(layout: &mut Layout, _: Size) -> Result<Self, Unfit> {
+            Ok(Self(layout.register("Seven", Home::Nobody, 7)))
+        }
+    }
+
+    impl<M: Registers, const BOUND: u64> Exclusion<M> for Seven<BOUND> {
+        type Request = ();
+        type Pass = ();
+        type Keep = ();
+
+        fn keep(&self, _: usize) {}
+        fn doorway(&self, m: &mut M, _: usize, (): (), (): ()) -> Result<(), M::Halt> {
+            m.write(self.0, 0)
+        }
+        fn waiting(&self, _: &mut M, _: usize, (): ()) -> Result<(), M::Halt> {
+            Ok(())
+        }
+        fn exit(&self, m: &mut M, _: usize, (): ()) -> Result<(), M::Halt> {
+            m.write(self.0, 0)
+        }
+    }
+
+    /// Confirms a trace of no steps that says that this property is violated.
+    fn confirm<const BOUND: u64>(property: Property) -> bool {
+        let subject = crate::build::<Seven<BOUND>, _, _, _>(Size::mutex(1), None, false).expect("it fits");
+        let mut trace = Trace::of(&*subject, RegisterKind::Atomic);
+        trace.property = Some(property.name().into());
+        let mut run = Run::new(&*subject, RegisterKind::Atomic, false).expect("it runs");
+        let (events, violations, registers, regions) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut replayed = Replayed { events, violations, registers, regions, alone: None };
+        trace.confirm(&mut run, &[], &mut replayed).is_ok()
+    }
+
+    #[test]
+    fn a_trace_of_no_steps_shows_what_a_register_holds_at_the_start() {
+        assert!(confirm::<6>(Property::BoundedRegisters));
+        assert!(!confirm::<7>(Property::BoundedRegisters));
+        assert!(!confirm::<6>(Property::MutualExclusion));
     }
 }
