@@ -69,6 +69,15 @@ pub trait Algorithm: Sized + Sync {
     /// # Errors
     /// When the algorithm cannot serve that size.
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit>;
+
+    /// Lays out an instance for a size that the claims allow, as the named mutant if there is one.
+    ///
+    /// # Errors
+    /// When the algorithm cannot serve that size.
+    fn laid_out(size: Size, mutant: Option<&'static str>) -> Result<(Self, Layout), Unfit> {
+        Self::CLAIMS.serves(Self::NAME, size)?;
+        Layout::build(size.n, mutant, |layout| Self::new(layout, size))
+    }
 }
 
 /// An algorithm as code: doorway, waiting, exit.

@@ -25,8 +25,26 @@ pub enum Fault {
     TooManyValues(String),
     /// A step brings in more than one new ticket.
     TwoTickets,
+    /// What a step does depends on more of its tickets than the relabelling keeps: their order and the gaps below `gap`.
+    TicketUse {
+        /// The register that the step accesses.
+        register: Option<String>,
+        /// The paper's line.
+        line: u32,
+        /// The gap that the algorithm declares.
+        gap: u32,
+    },
     /// A register's type does not say which values an overlapping read may return.
     NoDomain(String),
+    /// A register holds a value that an overlapping read may not return.
+    OutsideDomain {
+        /// The register.
+        register: String,
+        /// The value.
+        value: String,
+        /// What it may hold, in words.
+        domain: String,
+    },
     /// Two processes wrote a register at once: safe and regular registers have one writer.
     TwoWriters(String),
 }
@@ -56,6 +74,20 @@ impl fmt::Display for Fault {
             ),
             Self::TicketRange => write!(f, "more tickets are alive at once than the relabelling can hold"),
             Self::TwoTickets => write!(f, "a step brings in two new tickets, and the relabelling can follow one"),
+            Self::TicketUse { register, line, gap } => {
+                let register = register.as_ref().map_or(String::new(), |register| format!(" ({register})"));
+                write!(
+                    f,
+                    "what line {line}{register} does depends on more than the order of tickets and gaps below {gap}, which \
+                     is all that relabelled tickets keep: take {} of a ticket before another is met, declare a \
+                     larger `gap` in the claims, and do not look at the number behind a ticket",
+                    match gap.saturating_sub(1) {
+                        0 => "no successor".into(),
+                        1 => "at most one successor".into(),
+                        most => format!("at most {most} successors"),
+                    }
+                )
+            }
             Self::TooManyValues(register) => {
                 write!(
                     f,
@@ -63,7 +95,18 @@ impl fmt::Display for Fault {
                 )
             }
             Self::NoDomain(register) => {
-                write!(f, "{register} may hold too many values to try them all, which safe registers ask for")
+                write!(
+                    f,
+                    "{register} may hold too many values to try them all, which safe registers ask for; declare those \
+                     that it takes with `Layout::domain`"
+                )
+            }
+            Self::OutsideDomain { register, value, domain } => {
+                write!(
+                    f,
+                    "{register} holds {value}, which is not in its domain, {domain}: a read that overlaps the write could \
+                     not return it; declare all values that are written"
+                )
             }
             Self::TwoWriters(register) => {
                 write!(

@@ -13,7 +13,7 @@ pub(crate) use self::snapshot::tickets;
 use crate::{
     fault::Fault,
     machine::{Event, Machine},
-    monitor::Standing,
+    monitor::{Oversized, Standing},
     subject::{Region, Subject},
     trace::{Run, Turn},
 };
@@ -63,6 +63,11 @@ impl<'s> Judge<'s> {
         if forgetful.is_same(&event) { Ok((event, violated)) } else { Err(Fault::Impure) }
     }
 
+    /// What is run.
+    pub(crate) fn subject(&self) -> &'s dyn Subject {
+        self.subject
+    }
+
     /// The run that forgets nothing.
     pub(crate) fn uncut(&self) -> &Run<'s> {
         &self.uncut
@@ -100,6 +105,8 @@ impl<'s> Judge<'s> {
             (Property::Fife, None) => !self.uncut.overtaken().is_empty(),
             (Property::FifoEnabling, None) => self.may_overtake(),
             (Property::KDeadlockAvoidance, Some(from)) => self.stands_still(from),
+            // What a register holds before the first step takes no step to show.
+            (Property::BoundedRegisters, None) if self.turns.is_empty() => Oversized::at_start(self.subject).is_some(),
             (_, None) => self.violated.contains(&property),
             _ => false,
         }

@@ -3,7 +3,7 @@
 mod confirm;
 mod script;
 
-use doorway_core::{ANY_NUMBER, Property, RegisterKind, Session, Size, layout::Erased};
+use doorway_core::{ANY_NUMBER, Property, RegisterKind, Session, Size, Ticket, layout::Erased, raw};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::confirm::{Alone, PATIENCE, alone};
@@ -315,9 +315,10 @@ impl<'s> Run<'s> {
             let new = self.machine.being_written(register, p)?;
             return [held.copy(), new].into_iter().find(|value| value.word() == u128::from(word));
         }
-        held.domain(&[doorway_core::Ticket::from_label(word)])?
-            .into_iter()
-            .find(|value| value.word() == u128::from(word))
+        // Only a type with ∞ has an overlapping read return it.
+        let ticket = Some(raw::ticket(word)).filter(|ticket| *ticket != Ticket::INFINITY);
+        let domain = self.machine.layout().cell(register).domain(ticket.as_slice())?;
+        domain.into_iter().find(|value| value.word() == u128::from(word))
     }
 }
 

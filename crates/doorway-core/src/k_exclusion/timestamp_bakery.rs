@@ -74,6 +74,7 @@ impl<C: Timestamps> Algorithm for TimestampBakery<C> {
         abandons: true,
         rmr: Rmr { cc: "O(n)", dsm: "O(n)" },
         min_n: 1,
+        max_n: None,
         mutants: MUTANTS,
     };
 

@@ -119,13 +119,13 @@ impl<E: Election<Name>> Algorithm for Randomized<E> {
         registers: RegisterKind::Atomic,
         crashes: |_| 0,
         bound: None,
-        // Only numbers of one process are compared, and each new one is larger than all of them.
-        gap: |_| 1,
+        gap: |_| 2,
         values: &[],
         invariants: &[],
         abandons: false,
         rmr: Rmr { cc: "Ω(n)", dsm: "O(1) expected, amortised" },
         min_n: 2,
+        max_n: None,
         mutants: mutants::MUTANTS,
     };
 

@@ -126,6 +126,7 @@ impl<const FAIR: bool, E: Election<u32>> Algorithm for RandomizedBounded<FAIR, E
         abandons: false,
         rmr: Rmr { cc: "Ω(n)", dsm: "O(1) expected, amortised" },
         min_n: 2,
+        max_n: None,
         mutants: if FAIR { mutants::OF_TURNS } else { mutants::MUTANTS },
     };
 

@@ -122,7 +122,6 @@ pub struct Maxima {
 pub fn most(subject: &dyn Subject, limits: &Limits, progress: &Progress) -> Result<Maxima, Fault> {
     let size = subject.size();
     let relabel = limits.passages.is_none() && has_tickets(subject);
-    let space = Mutex::new(Space::new(subject, RegisterKind::Atomic)?);
     let rules = Rules {
         k: size.k,
         bounded: limits.passages.is_some(),
@@ -136,6 +135,7 @@ pub fn most(subject: &dyn Subject, limits: &Limits, progress: &Progress) -> Resu
         bound: None,
         charge: None,
     };
+    let space = Mutex::new(Space::new(subject, RegisterKind::Atomic, relabel.then_some(rules.gap))?);
     let search = |charge| Search {
         space: &space,
         rules: Rules { charge: Some(charge), ..rules },

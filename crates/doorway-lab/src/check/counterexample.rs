@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use doorway_core::{Property, Ticket};
+use doorway_core::{Property, Ticket, raw};
 use rustc_hash::FxHashMap;
 
 use super::{
@@ -205,7 +205,7 @@ pub(crate) fn turn<const W: usize>(
             let numbers = searched.plan.unpack(key);
             let registers = searched.plan.registers.len();
             let labels = space.labels(&numbers[..registers], &numbers[registers..]);
-            Some(true_ticket(&labels, &tickets(machine), position, searched.rules.gap, spread)?.label())
+            Some(raw::number(true_ticket(&labels, &tickets(machine), position, searched.rules.gap, spread)?))
         }
     };
     Some(Turn { process: step.p, choice: known.choice, garbage })
@@ -219,14 +219,14 @@ fn true_ticket(labels: &[u32], tickets: &[Ticket], position: Position, gap: u32,
     let shifted =
         |label: u32| if label >= position.split && position.split > 0 { label + position.extra } else { label };
     let at = labels.partition_point(|&label| shifted(label) < position.label);
-    let (low, low_true) = if at == 0 { (0, 0) } else { (shifted(labels[at - 1]), tickets[at - 1].label()) };
+    let (low, low_true) = if at == 0 { (0, 0) } else { (shifted(labels[at - 1]), raw::number(tickets[at - 1])) };
     let up = u64::from(position.label - low);
     match labels.get(at) {
         _ if position.label == 0 => Some(Ticket::ZERO),
         Some(&high) if shifted(high) == position.label => Some(tickets[at]),
         Some(&high) => {
             let down = u64::from(shifted(high) - position.label);
-            let high_true = tickets[at].label();
+            let high_true = raw::number(tickets[at]);
             let ticket = if down < u64::from(gap) {
                 high_true.checked_sub(down)?
             } else if up < u64::from(gap) {
@@ -235,10 +235,10 @@ fn true_ticket(labels: &[u32], tickets: &[Ticket], position: Position, gap: u32,
                 // Far from both.
                 low_true + up.max((high_true - low_true) / 2)
             };
-            (low_true < ticket && ticket < high_true).then(|| Ticket::from_label(ticket))
+            (low_true < ticket && ticket < high_true).then(|| raw::ticket(ticket))
         }
-        None if up < u64::from(gap) => Some(Ticket::from_label(low_true + up)),
-        None => Some(Ticket::from_label(low_true + up + spread)),
+        None if up < u64::from(gap) => Some(raw::ticket(low_true + up)),
+        None => Some(raw::ticket(low_true + up + spread)),
     }
 }
 

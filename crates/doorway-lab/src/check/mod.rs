@@ -11,9 +11,11 @@
 //!
 //! Nothing is reported wider than what was explored: see [`Verdict::scope`].
 
+mod bounds;
 mod cost;
 mod counterexample;
 mod dearest;
+mod domain;
 mod enabling;
 mod equivalence;
 mod expand;
@@ -28,6 +30,7 @@ mod remembering;
 mod search;
 mod space;
 mod store;
+mod stretch;
 #[cfg(test)]
 mod tests;
 #[expect(unsafe_code, reason = "a table of atomic words on mapped memory")]
@@ -38,7 +41,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use doorway_core::{ANY_NUMBER, Property, RegisterKind};
+use doorway_core::{ANY_NUMBER, Property, RegisterKind, Ticket};
 
 pub(crate) use self::search::MAX_WORDS;
 pub use self::{
@@ -59,6 +62,7 @@ use self::{
 };
 use crate::{
     fault::Fault,
+    monitor::Oversized,
     subject::{Region, Subject},
     trace::Trace,
 };
@@ -183,13 +187,13 @@ pub fn check(subject: &dyn Subject, options: &Options, progress: &Progress) -> R
         bound: subject.claims().bound.map(|bound| bound(size)),
         charge: None,
     };
-    let space = Mutex::new(Space::new(subject, options.registers)?);
+    let space = Mutex::new(Space::new(subject, options.registers, relabel.then_some(rules.gap))?);
     let started = Instant::now();
     let search = Search {
         space: &space,
         rules,
         passages: options.passages.unwrap_or(0),
-        watch: options.properties.iter().fold(0, |watch, &property| watch | safety_event(property)),
+        watch: watched(subject, &options.properties),
         judge: None,
         max_states: options.max_states,
         workers: options.workers.max(1),
@@ -201,16 +205,23 @@ pub fn check(subject: &dyn Subject, options: &Options, progress: &Progress) -> R
     Ok(report)
 }
 
-/// Whether any register holds tickets.
+/// Whether any register holds tickets, or may return one where a read overlaps a write: a register
+/// that begins with ∞ shows none.
 fn has_tickets(subject: &dyn Subject) -> bool {
     let mut found = false;
     for cell in subject.layout().cells() {
+        found |= ticket_values(|tickets| cell.domain(tickets).map(|values| values.len()));
         let _ = cell.init.relabelled(&mut |ticket| {
             found = true;
             ticket
         });
     }
     found
+}
+
+/// Whether a domain has more values with a ticket than without, by how many it has with these tickets.
+fn ticket_values(count: impl Fn(&[Ticket]) -> Option<usize>) -> bool {
+    count(&[Ticket::ZERO]) > count(&[])
 }
 
 /// As in a list: how many attempts are followed, if the algorithm makes any.
@@ -231,6 +242,13 @@ pub fn kills(subject: &dyn Subject) -> String {
         Some(1) => ", at most 1 kill, at any step, and the passage made again".into(),
         Some(most) => format!(", at most {most} kills, at any step, and the passages made again"),
     }
+}
+
+/// The events at which the search stops, because they violate one of the properties.
+fn watched(subject: &dyn Subject, properties: &[Property]) -> u16 {
+    let watch = properties.iter().fold(0, |watch, &property| watch | safety_event(property));
+    // What is too large at the start is known already, and must not stop the search for the other properties.
+    if Oversized::at_start(subject).is_some() { watch & !event::EXCEEDS } else { watch }
 }
 
 /// The event that violates a property of safety; 0 for the others.
@@ -307,6 +325,12 @@ impl Then for Conclude<'_, '_> {
             .flatten();
         let mut verdicts = Vec::new();
         for &property in &self.options.properties {
+            if property == Property::BoundedRegisters
+                && let Some(verdict) = self.oversized()
+            {
+                verdicts.push(verdict);
+                continue;
+            }
             let verdict = match (&searched.end, &graph) {
                 (End::Exhausted, None) if lingers(property) => {
                     self.undecided(property, "too many states for a graph of them")
@@ -323,6 +347,7 @@ impl Then for Conclude<'_, '_> {
                     let trail = ending_in(searched, found);
                     self.violated(property, concretise(searched, self.subject, &trail, property, None))
                 }
+                (End::Exhausted, _) if property == Property::BoundedRegisters => self.bounded(searched),
                 (End::Exhausted, _) if safety_event(property) != 0 => self.holds(property),
                 (End::Exhausted, graph) if ghost(property, self.subject).is_some() => {
                     self.remembering(searched, graph.as_ref(), property)?

@@ -11,12 +11,16 @@ use doorway_core::{
 };
 use rustc_hash::FxHashMap;
 
-use super::relabel::{Labels, Map};
+use super::{
+    domain::Domain,
+    relabel::{Labels, Map},
+    stretch::Stretch,
+};
 use crate::{
     fault::Fault,
     item::Whole,
     replay::Kind,
-    subject::{Choice, LocalState, Region, Subject},
+    subject::{Choice, LocalState, Move, Region, Stepped, Subject},
 };
 
 /// The values that one register has held.
@@ -25,6 +29,7 @@ pub(crate) struct Values {
     list: Vec<Arc<Whole>>,
     pub(crate) labels: Vec<Labels>,
     ids: FxHashMap<Arc<Whole>, u32>,
+    domain: Domain,
 }
 
 /// The numbers of registers are kept in 16 bits, of which one stands for none.
@@ -43,6 +48,7 @@ impl Values {
         if id >= MAX_VALUES {
             return Err(Fault::TooManyValues(self.name.clone()));
         }
+        self.domain.admit(&*value.0, &self.name)?;
         self.labels.push(Labels::of(|f| {
             let _ = value.0.relabelled(f);
         })?);
@@ -136,10 +142,15 @@ pub(crate) struct Space<'s> {
     dense: FxHashMap<usize, u16>,
     processes: Vec<Process>,
     kind: RegisterKind,
+    /// Where tickets are relabelled: gaps from here on are not told apart.
+    gap: Option<u32>,
+    /// How many things have been tried on stretched tickets.
+    tried: u64,
 }
 
 impl<'s> Space<'s> {
-    pub(crate) fn new(subject: &'s dyn Subject, kind: RegisterKind) -> Result<Self, Fault> {
+    /// With `gap`, tickets are relabelled, and gaps from there on are not told apart.
+    pub(crate) fn new(subject: &'s dyn Subject, kind: RegisterKind, gap: Option<u32>) -> Result<Self, Fault> {
         let mut registers = Vec::new();
         let mut dense = FxHashMap::default();
         let cells = subject.layout().registers();
@@ -149,12 +160,17 @@ impl<'s> Space<'s> {
         }
         for (i, cell) in subject.layout().cells().enumerate() {
             dense.insert(cell.id(), i as u16);
-            registers.push(values(&cell)?);
+            registers.push(values(&cell, kind)?);
         }
         let processes = (0..subject.size().n).map(|_| Process::default()).collect();
-        let mut space = Self { subject, registers, dense, processes, kind };
+        let mut space = Self { subject, registers, dense, processes, kind, gap, tried: 0 };
         for p in 0..subject.size().n {
             space.intern(p, subject.start(p))?;
+        }
+        let held = space.registers.iter().map(|values| values.labels[0]);
+        let all = space.processes.iter().map(|process| process.known[0].labels).chain(held);
+        if gap.is_some() && all.fold(Labels::default(), Labels::or).0 == u128::MAX {
+            return Err(Fault::TicketRange);
         }
         Ok(space)
     }
@@ -179,8 +195,11 @@ impl<'s> Space<'s> {
             return Ok(id);
         }
         let Identity::At(local) = &identity else { unreachable!() };
+        let labels = Labels::of(|f| local.tickets(f))?;
+        let next = self.subject.moves(p, local, true)?;
+        self.try_moves(p, local, labels, &next)?;
         let mut moves = Vec::new();
-        for step in self.subject.moves(p, local, true)? {
+        for step in next {
             let register = self.dense.get(&step.access.register).copied();
             let effect = match step.access.kind {
                 Kind::Read => Effect::Read,
@@ -190,7 +209,6 @@ impl<'s> Space<'s> {
             };
             moves.push(KnownMove { register, effect, choice: step.choice, line: step.access.line });
         }
-        let labels = Labels::of(|f| local.tickets(f))?;
         let (region, session) = (local.region(), local.session);
         let known = Known { region, session, moves: moves.into(), labels, writing: None, identity };
         Ok(self.add(p, known))
@@ -246,6 +264,10 @@ impl<'s> Space<'s> {
             if !stepped.agrees(&again) {
                 return Err(Fault::Impure);
             }
+            let in_value =
+                step.register.map_or(Labels::default(), |r| self.registers[r as usize].labels[value as usize]);
+            let visible = self.known(p, local).labels.or(in_value);
+            self.try_step(p, &state, step, value, visible, &stepped)?;
             let value = match (stepped.effect, step.register) {
                 (Some(new), Some(r)) => self.registers[r as usize].intern(new)?,
                 _ => value,
@@ -274,8 +296,19 @@ impl<'s> Space<'s> {
     /// The number of every value that an overlapping read of `register` may return, for one choice of ticket.
     pub(crate) fn domain(&mut self, register: u16, tickets: &[Ticket]) -> Result<Vec<u32>, Fault> {
         let values = &mut self.registers[register as usize];
-        let domain = values.value(0).domain(tickets).ok_or_else(|| Fault::NoDomain(values.name.clone()))?;
+        let domain =
+            values.domain.values(values.value(0), tickets).ok_or_else(|| Fault::NoDomain(values.name.clone()))?;
         domain.into_iter().map(|value| values.intern(value)).collect()
+    }
+
+    /// The same without tickets, which are too many to try unless they are relabelled.
+    pub(crate) fn finite_domain(&mut self, register: u16) -> Result<Vec<u32>, Fault> {
+        let values = &self.registers[register as usize];
+        let count = |tickets: &[Ticket]| Some(values.domain.values(values.value(0), tickets)?.len());
+        if super::ticket_values(count) {
+            return Err(Fault::NoDomain(values.name.clone()));
+        }
+        self.domain(register, &[])
     }
 
     /// The number of a register's value with its tickets replaced.
@@ -301,8 +334,70 @@ impl<'s> Space<'s> {
     }
 }
 
-fn values(cell: &RegisterCell<'_>) -> Result<Values, Fault> {
-    let mut values = Values { name: cell.name(), list: Vec::new(), labels: Vec::new(), ids: FxHashMap::default() };
+/// Trying on stretched tickets what has been learned, where tickets are relabelled.
+impl Space<'_> {
+    /// The stretchings of the tickets that the code sees; none where nothing is relabelled.
+    fn stretches(&mut self, visible: Labels) -> Vec<Stretch> {
+        let Some(gap) = self.gap else { return Vec::new() };
+        let stretches = Stretch::all(visible, gap, self.tried);
+        self.tried += u64::from(!stretches.is_empty());
+        stretches
+    }
+
+    fn ticket_use(&self, register: Option<u16>, line: u32) -> Fault {
+        let register = register.map(|r| self.registers[r as usize].name.clone());
+        Fault::TicketUse { register, line, gap: self.gap.unwrap_or(0) }
+    }
+
+    /// Checks that what a process may do next does not depend on the numbers behind its tickets.
+    fn try_moves(&mut self, p: usize, local: &LocalState, visible: Labels, next: &[Move]) -> Result<(), Fault> {
+        let same = |a: &Move, b: &Move| {
+            let what = |m: &Move| (m.choice, m.access.kind, m.access.register, m.access.line, m.access.waits);
+            what(a) == what(b)
+        };
+        for stretch in self.stretches(visible) {
+            let moves = stretch.local(local).map(|local| self.subject.moves(p, &local, true));
+            let agrees =
+                |moves: Vec<Move>| moves.len() == next.len() && moves.iter().zip(next).all(|(a, b)| same(a, b));
+            if !moves.is_some_and(|moves| moves.is_ok_and(agrees)) {
+                let line = next.first().map_or(0, |step| step.access.line);
+                let register = next.first().and_then(|step| self.dense.get(&step.access.register).copied());
+                return Err(self.ticket_use(register, line));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that what came of a step does not depend on the numbers behind the tickets that the
+    /// process saw.
+    fn try_step(
+        &mut self,
+        p: usize,
+        state: &LocalState,
+        step: KnownMove,
+        value: u32,
+        visible: Labels,
+        stepped: &Stepped,
+    ) -> Result<(), Fault> {
+        let Some(gap) = self.gap else { return Ok(()) };
+        let mut fits = Stretch::none(visible, gap).holds(stepped);
+        for stretch in self.stretches(visible) {
+            let local = stretch.local(state);
+            let held = step.register.map(|r| stretch.value(self.registers[r as usize].value(value)));
+            let again = match (local, held) {
+                (Some(local), None) => self.subject.step(p, &local, step.choice, None, true).ok(),
+                (Some(local), Some(Some(held))) => self.subject.step(p, &local, step.choice, Some(&*held), true).ok(),
+                _ => None,
+            };
+            fits &= again.is_some_and(|again| stretch.agrees(stepped, &again));
+        }
+        if fits { Ok(()) } else { Err(self.ticket_use(step.register, step.line)) }
+    }
+}
+
+fn values(cell: &RegisterCell<'_>, kind: RegisterKind) -> Result<Values, Fault> {
+    let (list, labels, ids, domain) = (Vec::new(), Vec::new(), FxHashMap::default(), Domain::of(cell, kind));
+    let mut values = Values { name: cell.name(), list, labels, ids, domain };
     values.intern(cell.init.copy())?;
     Ok(values)
 }

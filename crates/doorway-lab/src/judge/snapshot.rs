@@ -1,6 +1,6 @@
 //! States of a run, compared up to tickets.
 
-use doorway_core::Ticket;
+use doorway_core::{Ticket, raw};
 
 use crate::{item::Whole, machine::Machine, subject::LocalState};
 
@@ -15,14 +15,19 @@ impl Snapshot {
     pub(super) fn of(machine: &Machine<'_>) -> Self {
         let tickets = tickets(machine);
         let rank = |ticket: Ticket| match tickets.binary_search(&ticket) {
-            Ok(rank) => Ticket::from_label(rank as u64 + 1),
+            Ok(rank) => raw::ticket(rank as u64 + 1),
             Err(_) => ticket, // zero and ∞
         };
         let cells = machine.registers();
         Self {
             values: (0..cells).map(|r| Whole(machine.value(r).relabelled(&mut { rank }))).collect(),
             locals: (0..machine.processes()).map(|p| machine.local(p).relabel(&mut { rank })).collect(),
-            gaps: [Ticket::ZERO].iter().chain(&tickets).zip(&tickets).map(|(a, b)| b.label() - a.label()).collect(),
+            gaps: [Ticket::ZERO]
+                .iter()
+                .chain(&tickets)
+                .zip(&tickets)
+                .map(|(a, b)| raw::number(*b) - raw::number(*a))
+                .collect(),
         }
     }
 

@@ -266,6 +266,6 @@ where
     P: Local,
     K: Local,
 {
-    let (algorithm, layout) = Layout::build(size.n, mutant, |layout| A::new(layout, size))?;
+    let (algorithm, layout) = A::laid_out(size, mutant)?;
     Ok(Box::new(Run { algorithm, layout, size, mutant, abandons, kills: None }))
 }

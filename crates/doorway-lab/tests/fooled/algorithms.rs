@@ -80,6 +80,7 @@ const CLAIMS: Claims = Claims {
     abandons: false,
     rmr: Rmr { cc: "", dsm: "" },
     min_n: 1,
+    max_n: None,
     mutants: &[],
 };
 

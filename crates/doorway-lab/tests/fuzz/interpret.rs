@@ -59,6 +59,7 @@ impl Algorithm for Interpreter {
         abandons: true,
         rmr: Rmr { cc: "", dsm: "" },
         min_n: 1,
+        max_n: None,
         mutants: &[],
     };
 

@@ -148,7 +148,9 @@ pub(crate) fn explore(program: &Program, passages: Option<u32>, most: usize) -> 
         }
         graph.edges.push(edges);
         graph.regions.push(state.processes.iter().map(|process| process.region()).collect());
-        let size = |value: &Val| if let Val::Ticket(ticket) = value { ticket.label() } else { value.num() };
+        let size = |value: &Val| {
+            if let Val::Ticket(ticket) = value { doorway_core::raw::number(*ticket) } else { value.num() }
+        };
         graph.largest.push(state.registers.iter().map(size).max().unwrap_or(0));
     }
     graph.idle = machine.idle.get();
