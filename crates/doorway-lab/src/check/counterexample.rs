@@ -199,8 +199,12 @@ fn concretise_with<const W: usize>(
     }
 }
 
+/// How many rounds of a loop are run at least before it is given up.
+const ROUNDS: u64 = 1_000;
+
 /// Whether the loop can be run again and again: its state comes back, with every gap between tickets the same or so wide that
-/// one round cannot use it up. It is run until that is so, or until something spoils it.
+/// the rounds since cannot use it up. It is run until that is so, or until something spoils it. Where local states are merged,
+/// a round of the graph may lead to another state than it began in, and the state comes back only after several rounds.
 pub(crate) fn repeats_for_ever(
     run: &mut Run<'_>,
     turns: &[Turn],
@@ -209,11 +213,12 @@ pub(crate) fn repeats_for_ever(
 ) -> Option<bool> {
     // A step brings in one ticket at most, less than `gap` above another. What an overlapping read returned is a true value
     // in the trace and does not move with the tickets: unless it is 0 or ∞, they have to be the same.
-    let round = u64::from(gap) + turns.len() as u64 * u64::from(gap - 1);
+    let used = |rounds: u64| u64::from(gap) + rounds * turns.len() as u64 * u64::from(gap - 1);
     let moves = |turn: &Turn| turn.garbage.is_some_and(|word| word != 0 && word != u64::MAX);
-    let enough = if turns.iter().any(moves) { u64::MAX } else { round };
-    let mut before = Snapshot::of(&run.machine);
-    for _ in 0..=round {
+    let exact = turns.iter().any(moves);
+    let enough = |rounds: u64| if exact { u64::MAX } else { used(rounds) };
+    let mut before = vec![Snapshot::of(&run.machine)];
+    for _ in 0..=used(1).max(ROUNDS) {
         for turn in turns {
             let (event, _) = run.take(*turn).ok()?;
             if spoils(&event) {
@@ -221,13 +226,15 @@ pub(crate) fn repeats_for_ever(
             }
         }
         let after = Snapshot::of(&run.machine);
-        if after.continues(&before, enough) {
+        if before.iter().rev().zip(1..).any(|(before, rounds)| after.continues(before, enough(rounds))) {
             return Some(true);
         }
-        if !after.continues(&before, u64::from(gap)) {
+        // With tickets nothing is merged, so each round of the graph is one of the run.
+        let last = before.last().expect("there is a first one");
+        if !after.gaps.is_empty() && !after.continues(last, u64::from(gap)) {
             return Some(false);
         }
-        before = after;
+        before.push(after);
     }
     Some(false)
 }

@@ -22,7 +22,7 @@
 //! - where there are tickets. If they are relabelled, a ticket that is dead still takes a label of the state, so that
 //!   bisimilar states would have to hold the same tickets and stay bisimilar under every relabelling; and if they are not,
 //!   they grow.
-//! - where there are too many values or outcomes (see [`MOST_VALUES`] and [`MOST_OUTCOMES`]).
+//! - where there are too many values or outcomes (see [`MOST_VALUES`] and [`most_outcomes`]).
 
 use std::{
     cell::Cell,
@@ -43,8 +43,11 @@ use crate::{item::Whole, subject::Subject};
 /// With more values than this in one register, nothing is merged.
 const MOST_VALUES: usize = 256;
 
-/// With more outcomes of moves than this, nothing is merged: it would take longer than it saves.
-const MOST_OUTCOMES: usize = 100_000;
+/// With more outcomes of moves than this, nothing is merged: it would take longer than it saves. An outcome takes some
+/// microseconds, and each process more makes the search many times as large.
+fn most_outcomes(n: usize) -> usize {
+    1 << (10 + 3 * n).min(19)
+}
 
 /// Which local states stand for which, and for which values of the registers that holds.
 pub(crate) struct Merging {
@@ -111,6 +114,8 @@ struct Closure<'s> {
     outcomes: Vec<Vec<Vec<Vec<Option<Outcome>>>>>,
     /// How many outcomes there are.
     count: usize,
+    /// How many there may be.
+    most: usize,
 }
 
 impl<'s> Closure<'s> {
@@ -126,8 +131,9 @@ impl<'s> Closure<'s> {
         // What there is at the start may be read whatever the bound.
         let values: Vec<Vec<u32>> = space.registers.iter().map(|values| (0..values.len() as u32).collect()).collect();
         let seen = values.iter().map(Vec::len).collect();
-        let outcomes = vec![Vec::new(); subject.size().n];
-        Some(Self { space, bound, values, seen, outcomes, count: 0 })
+        let n = subject.size().n;
+        let outcomes = vec![Vec::new(); n];
+        Some(Self { space, bound, values, seen, outcomes, count: 0, most: most_outcomes(n) })
     }
 
     /// Tries every move with every value until nothing new comes of it; `None` if that is too much.
@@ -164,7 +170,7 @@ impl<'s> Closure<'s> {
                         return None;
                     }
                 }
-                if self.count > MOST_OUTCOMES {
+                if self.count > self.most {
                     return None;
                 }
             }
