@@ -47,6 +47,9 @@ pub enum Fault {
     },
     /// Two processes wrote a register at once: safe and regular registers have one writer.
     TwoWriters(String),
+    /// A local state that stands for others has met a value for which they have not been compared. A check that meets this
+    /// begins again without merging local states.
+    Unforeseen,
 }
 
 impl fmt::Display for Fault {
@@ -94,6 +97,7 @@ impl fmt::Display for Fault {
                     "{register} takes more than 2^24 values, and the checker tells no more apart; try a smaller size"
                 )
             }
+            Self::Unforeseen => write!(f, "a merged local state has met a value for which it was not compared"),
             Self::NoDomain(register) => {
                 write!(
                     f,

@@ -30,7 +30,7 @@ pub(crate) struct Judge<'s> {
 }
 
 /// A loop is followed for this many rounds at least until a state comes back.
-const ROUNDS: u64 = 64;
+const ROUNDS: u64 = 256;
 
 impl<'s> Judge<'s> {
     /// A run that is about to start.
@@ -149,6 +149,11 @@ impl<'s> Judge<'s> {
             };
             if rounds.into_iter().any(comes_back) {
                 return true;
+            }
+            // Without tickets, local states may be merged in the graph, and one round of it may take several of the run.
+            let last = seen.last().expect("there is a first one");
+            if now.has_tickets() && !now.continues(last, gap) {
+                return false;
             }
             seen.push(now);
         }

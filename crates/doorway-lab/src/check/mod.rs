@@ -21,6 +21,7 @@ mod equivalence;
 mod expand;
 mod explore;
 mod graph;
+mod minimise;
 mod overtaking;
 mod pack;
 mod progress;
@@ -54,6 +55,7 @@ use self::{
     expand::{Ghost, Rules, event},
     explore::End,
     graph::Graph,
+    minimise::Merging,
     pack::bits_for,
     remembering::ghost,
     search::{Search, Searched, Then},
@@ -89,9 +91,12 @@ pub struct Options {
     pub workers: usize,
     /// Whether tickets are relabelled; `None` where that is needed: in runs without end and on safe registers.
     pub relabel: Option<bool>,
+    /// Whether bisimilar local states of a process are merged, where they can be found.
+    pub minimise: bool,
 }
 
-/// Any number of passages on atomic registers, no crashes, one worker, at most a million states, and nothing to decide.
+/// Any number of passages on atomic registers, no crashes, one worker, at most a million states, bisimilar local states
+/// merged, and nothing to decide.
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -104,6 +109,7 @@ impl Default for Options {
             max_states: 1_000_000,
             workers: 1,
             relabel: None,
+            minimise: true,
         }
     }
 }
@@ -159,6 +165,9 @@ pub struct Report {
     pub bits: Option<u64>,
     /// The attempts per passage that were followed; `None` for any number, or if there are no attempts.
     pub retries: Option<u32>,
+    /// The local states of all processes together before bisimilar ones were merged, and after; `None` if none were looked
+    /// for. Both count every state that could be reached if a register could hold any of its values at any time.
+    pub locals: Option<(usize, usize)>,
     /// What was decided.
     pub verdicts: Vec<Verdict>,
 }
@@ -168,7 +177,24 @@ pub struct Report {
 /// # Errors
 /// When the algorithm cannot be run in the lab.
 pub fn check(subject: &dyn Subject, options: &Options, progress: &Progress) -> Result<Report, Fault> {
+    let started = Instant::now();
     rehearse::rehearse(subject, options.registers)?;
+    let bound = subject.claims().bound.map(|bound| bound(subject.size()));
+    let merging = options.minimise.then(|| Merging::of(subject, options.registers, bound)).flatten();
+    // A fault with merged local states may be that of another state, or none at all.
+    let merged = merging.and_then(|merging| explored(subject, options, Some(merging), progress).ok());
+    let mut report = merged.map_or_else(|| explored(subject, options, None, progress), Ok)?;
+    report.elapsed = started.elapsed();
+    Ok(report)
+}
+
+/// Decides the properties of a subject, some of whose local states may be merged.
+fn explored(
+    subject: &dyn Subject,
+    options: &Options,
+    merging: Option<Merging>,
+    progress: &Progress,
+) -> Result<Report, Fault> {
     let size = subject.size();
     let retries = subject.attempts().map(|most| options.retries.unwrap_or(most));
     // With any number of attempts tickets have to be relabelled, or there would be no end of them.
@@ -187,8 +213,13 @@ pub fn check(subject: &dyn Subject, options: &Options, progress: &Progress) -> R
         bound: subject.claims().bound.map(|bound| bound(size)),
         charge: None,
     };
-    let space = Mutex::new(Space::new(subject, options.registers, relabel.then_some(rules.gap))?);
     let started = Instant::now();
+    let mut space = Space::new(subject, options.registers, relabel.then_some(rules.gap))?;
+    let locals = merging.as_ref().map(|merging| merging.locals);
+    if let Some(merging) = merging {
+        space.merge(merging);
+    }
+    let space = Mutex::new(space);
     let search = Search {
         space: &space,
         rules,
@@ -201,7 +232,7 @@ pub fn check(subject: &dyn Subject, options: &Options, progress: &Progress) -> R
     };
     let mut conclude = Conclude { subject, options, search, started };
     let mut report = search.run(&mut conclude)?;
-    report.elapsed = started.elapsed();
+    report.locals = locals;
     Ok(report)
 }
 
@@ -383,6 +414,7 @@ impl Then for Conclude<'_, '_> {
             bits: (!searched.rules.relabel)
                 .then(|| space.registers.iter().map(|values| u64::from(bits_for(values.len()))).sum()),
             retries: searched.rules.retries,
+            locals: None,
             verdicts,
         })
     }

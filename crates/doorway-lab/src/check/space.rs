@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 
 use super::{
     domain::Domain,
+    minimise::Merging,
     relabel::{Labels, Map},
     stretch::Stretch,
 };
@@ -62,6 +63,11 @@ impl Values {
         &*self.list[id as usize].0
     }
 
+    /// The value of this number, to be kept.
+    pub(super) fn whole(&self, id: u32) -> Arc<Whole> {
+        self.list[id as usize].clone()
+    }
+
     /// All of them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &dyn Erased> {
         self.list.iter().map(|value| &*value.0)
@@ -75,14 +81,24 @@ impl Values {
 
 /// What is to be told apart about a process: a local state, or being in the middle of a write from one.
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Identity {
+pub(super) enum Identity {
     At(Arc<LocalState>),
-    /// On registers that are not atomic a write is two steps; in between, the process is here.
-    Writing(u32, u32),
+    /// On registers that are not atomic a write is two steps; in between, the process is here: before the write it was in
+    /// this state, and the write is the move of this index.
+    Writing(Arc<LocalState>, u32),
+}
+
+impl Identity {
+    /// The local state; in the middle of a write, the one before it.
+    fn state(&self) -> &Arc<LocalState> {
+        match self {
+            Self::At(state) | Self::Writing(state, _) => state,
+        }
+    }
 }
 
 /// What a move does to shared memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Effect {
     /// A read, which returns anything if it overlaps a write.
     Read,
@@ -97,7 +113,7 @@ pub(crate) enum Effect {
 }
 
 /// One move of a local state.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct KnownMove {
     /// The register, or `None` if it touches none.
     pub(crate) register: Option<u16>,
@@ -109,7 +125,7 @@ pub(crate) struct KnownMove {
 
 /// One local state of one process.
 pub(crate) struct Known {
-    identity: Identity,
+    pub(super) identity: Identity,
     pub(crate) region: Region,
     /// What it has asked for.
     pub(crate) session: Session,
@@ -117,6 +133,14 @@ pub(crate) struct Known {
     pub(crate) labels: Labels,
     /// The register that it is in the middle of writing.
     pub(crate) writing: Option<u16>,
+}
+
+impl Known {
+    /// All that the checker sees of a local state, apart from what its moves lead to. Whatever else a property is to see
+    /// belongs here, or states that differ in it are merged.
+    pub(super) fn shows(&self) -> (Region, Session, Option<u16>, &[KnownMove]) {
+        (self.region, self.session, self.writing, &self.moves)
+    }
 }
 
 /// What comes of a move: the process's next local state and the register's new value.
@@ -146,6 +170,8 @@ pub(crate) struct Space<'s> {
     gap: Option<u32>,
     /// How many things have been tried on stretched tickets.
     tried: u64,
+    /// The local states that stand for others, if any are merged.
+    merging: Option<Merging>,
 }
 
 impl<'s> Space<'s> {
@@ -163,7 +189,7 @@ impl<'s> Space<'s> {
             registers.push(values(&cell, kind)?);
         }
         let processes = (0..subject.size().n).map(|_| Process::default()).collect();
-        let mut space = Self { subject, registers, dense, processes, kind, gap, tried: 0 };
+        let mut space = Self { subject, registers, dense, processes, kind, gap, tried: 0, merging: None };
         for p in 0..subject.size().n {
             space.intern(p, subject.start(p))?;
         }
@@ -173,6 +199,19 @@ impl<'s> Space<'s> {
             return Err(Fault::TicketRange);
         }
         Ok(space)
+    }
+
+    /// From now on these local states stand for those that they are merged with.
+    pub(super) fn merge(&mut self, merging: Merging) {
+        self.merging = Some(merging);
+    }
+
+    /// The local state that stands for this one.
+    fn representative(&self, p: usize, identity: Identity) -> Identity {
+        match &self.merging {
+            Some(merging) => merging.representative(p, identity),
+            None => identity,
+        }
     }
 
     /// Where a register lives.
@@ -190,7 +229,7 @@ impl<'s> Space<'s> {
     }
 
     fn intern(&mut self, p: usize, local: LocalState) -> Result<u32, Fault> {
-        let identity = Identity::At(Arc::new(local));
+        let identity = self.representative(p, Identity::At(Arc::new(local)));
         if let Some(&id) = self.processes[p].ids.get(&identity) {
             return Ok(id);
         }
@@ -224,7 +263,8 @@ impl<'s> Space<'s> {
 
     /// The state of `p` in the middle of the write that is this move.
     fn intern_writing(&mut self, p: usize, from: u32, index: u32) -> u32 {
-        let identity = Identity::Writing(from, index);
+        // What it stands for is the same in all that is asked of the state before the write below.
+        let identity = self.representative(p, Identity::Writing(self.state(p, from), index));
         if let Some(&id) = self.processes[p].ids.get(&identity) {
             return id;
         }
@@ -249,13 +289,16 @@ impl<'s> Space<'s> {
             return Ok(*outcome);
         }
         let step = self.known(p, local).moves[index as usize];
+        if let (Some(merging), Some(r), true) = (&self.merging, step.register, step.effect != Effect::Begin) {
+            let held = &self.registers[r as usize].list[value as usize];
+            if !merging.foresees(p, &self.known(p, local).identity, r, held) {
+                return Err(Fault::Unforeseen);
+            }
+        }
         let outcome = if step.effect == Effect::Begin {
             Outcome { next: self.intern_writing(p, local, index), value, retries: false }
         } else {
-            let state = match &self.known(p, local).identity {
-                Identity::At(state) => state.clone(),
-                Identity::Writing(from, _) => self.state(p, *from),
-            };
+            let state = self.state(p, local);
             let held = step.register.map(|r| self.registers[r as usize].value(value));
             let stepped = self.subject.step(p, &state, step.choice, held, true)?;
             // Twice, because this is the one place where an impure section would be believed. It costs nothing: every
@@ -280,10 +323,7 @@ impl<'s> Space<'s> {
 
     /// The local state of a number; in the middle of a write, the one before it.
     pub(crate) fn state(&self, p: usize, local: u32) -> Arc<LocalState> {
-        match &self.known(p, local).identity {
-            Identity::At(state) => state.clone(),
-            Identity::Writing(from, _) => self.state(p, *from),
-        }
+        self.known(p, local).identity.state().clone()
     }
 
     /// The labels that stand in a state, in order, from the numbers of its registers and processes.
@@ -320,17 +360,14 @@ impl<'s> Space<'s> {
 
     /// The number of a local state with its tickets replaced.
     pub(crate) fn relabel_local(&mut self, p: usize, local: u32, map: &Map) -> Result<u32, Fault> {
-        match &self.known(p, local).identity {
-            Identity::At(state) => {
-                let f: Relabel<'_> = &mut |ticket| map.apply(ticket);
-                let state = state.relabel(f);
-                self.intern(p, state)
-            }
-            &Identity::Writing(from, index) => {
-                let from = self.relabel_local(p, from, map)?;
-                Ok(self.intern_writing(p, from, index))
-            }
-        }
+        let f: Relabel<'_> = &mut |ticket| map.apply(ticket);
+        let identity = &self.known(p, local).identity;
+        let (state, index) = match identity {
+            Identity::At(_) => (identity.state().relabel(f), None),
+            Identity::Writing(_, index) => (identity.state().relabel(f), Some(*index)),
+        };
+        let renamed = self.intern(p, state)?;
+        Ok(index.map_or(renamed, |index| self.intern_writing(p, renamed, index)))
     }
 }
 

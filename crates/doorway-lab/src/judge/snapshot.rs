@@ -31,6 +31,11 @@ impl Snapshot {
         }
     }
 
+    /// Whether there is any ticket but zero and ∞.
+    pub(super) fn has_tickets(&self) -> bool {
+        !self.gaps.is_empty()
+    }
+
     /// Whether this is the other state up to tickets, with gaps below `wide` the same and the others as wide or wider.
     pub(super) fn continues(&self, other: &Self, wide: u64) -> bool {
         let gaps = self.gaps.iter().zip(&other.gaps).all(|(now, then)| now == then || (*then >= wide && now >= then));

@@ -13,9 +13,12 @@ impl Space<'_> {
     pub(crate) fn leaves(&self, p: usize, region: Region) -> bool {
         let process = &self.processes[p];
         let mut shapes: FxHashMap<(LocalState, Option<u32>), usize> = FxHashMap::default();
-        let shape = |local: &Known| match &local.identity {
-            Identity::At(state) => (state.relabel(&mut shapeless), None),
-            Identity::Writing(from, index) => (self.state(p, *from).relabel(&mut shapeless), Some(*index)),
+        let shape = |local: &Known| {
+            let writing = match local.identity {
+                Identity::At(_) => None,
+                Identity::Writing(_, index) => Some(index),
+            };
+            (local.identity.state().relabel(&mut shapeless), writing)
         };
         let of: Vec<usize> = process
             .known
