@@ -56,16 +56,8 @@ impl<const W: usize> Expander<'_, '_, W> {
     fn keep_order(&mut self, step: &mut Step<W>) {
         let (p, n, ghost) = (step.p, self.plan.locals.len(), self.rules.ghost);
         if step.events & event::BEGINS != 0 {
-            let mine = self.session(&step.key, p);
-            let mut before = 0;
-            for q in (0..n).filter(|&q| q != p) {
-                let theirs = self.session(&step.key, q);
-                let counts = if ghost == Ghost::BeforeAlike { mine == theirs } else { conflict(mine, theirs) };
-                if counts && self.region(&step.key, q) == Region::Waiting {
-                    before |= 1 << q;
-                }
-            }
-            self.plan.ghosts[p].set(&mut step.key, before);
+            let (conflicting, _) = self.waiting_beside(&step.key, p);
+            self.plan.ghosts[p].set(&mut step.key, conflicting);
         }
         if step.events & event::ENTERS != 0 {
             step.overtaken = self.plan.ghosts[p].get(&step.key);
@@ -90,6 +82,21 @@ impl<const W: usize> Expander<'_, '_, W> {
         if step.events & over != 0 {
             self.plan.ghosts[p].set(&mut step.key, 0);
         }
+    }
+
+    /// The other processes that are through their doorway and not yet in: those that keep `p` out, and those that have asked
+    /// for the same.
+    pub(crate) fn waiting_beside(&mut self, key: &Key<W>, p: usize) -> (u32, u32) {
+        let mine = self.session(key, p);
+        let (mut conflicting, mut alike) = (0, 0);
+        for q in (0..self.plan.locals.len()).filter(|&q| q != p) {
+            if self.region(key, q) == Region::Waiting {
+                let theirs = self.session(key, q);
+                conflicting |= u32::from(conflict(mine, theirs)) << q;
+                alike |= u32::from(mine == theirs) << q;
+            }
+        }
+        (conflicting, alike)
     }
 
     fn count_changes(&mut self, step: &mut Step<W>, most: u32) {
