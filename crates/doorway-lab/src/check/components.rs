@@ -132,9 +132,8 @@ mod tests {
             for _ in 0..total {
                 for a in (0..total).filter(|&a| included(a as u32)) {
                     for &b in edges[a].iter().filter(|&&b| included(b)) {
-                        for c in 0..total {
-                            reaches[a][c] |= reaches[b as usize][c];
-                        }
+                        let further = reaches[b as usize].clone();
+                        reaches[a].iter_mut().zip(further).for_each(|(here, there)| *here |= there);
                     }
                 }
             }

@@ -140,7 +140,6 @@ pub fn most(subject: &dyn Subject, limits: &Limits, progress: &Progress) -> Resu
         rules: Rules { charge: Some(charge), ..rules },
         passages: limits.passages.unwrap_or(0),
         watch: 0,
-        judge: None,
         max_states: limits.max_states,
         workers: limits.workers.max(1),
         progress,

@@ -180,8 +180,9 @@ impl Conclude<'_, '_> {
         let workers = self.search.workers;
         let kept = self.kept(&numbered, progress, enabling || order.contains(&Property::Fife));
         let kept_out = &kept.kept_out;
-        let overtakings =
-            Order { graph, numbers, k: self.subject.size().k, kept_out }.violations(&order, workers, self.timings);
+        let end_of_level = |depth: usize| numbers.end_of_level(depth);
+        let order_on = Order { graph, end_of_level: &end_of_level, k: self.subject.size().k, kept_out };
+        let overtakings = order_on.violations(&order, workers, self.timings);
         let enabling =
             enabling.then(|| self.timings.stage("enabling", || Enabling::of(graph, kept_out.clone(), workers)));
         Some(Facts { numbered, kept, overtakings, enabling })

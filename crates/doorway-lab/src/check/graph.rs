@@ -78,8 +78,6 @@ struct Part {
     guesses: bool,
 }
 
-/// States per piece: small enough to keep all workers busy to the end.
-const PIECE: usize = 1 << 15;
 /// Successors whose numbers are looked up at once.
 const BATCH: usize = 512;
 
@@ -96,19 +94,7 @@ impl Graph {
         if total >= MAX_STATES || n > MAX_PROCESSES {
             return None;
         }
-        let mut first = 0;
-        let pieces: Vec<(u32, &[Key<W>])> = searched
-            .store
-            .levels
-            .iter()
-            .flatten()
-            .flat_map(|part| part.chunks(PIECE))
-            .map(|piece| {
-                let start = first;
-                first += piece.len() as u32;
-                (start, piece)
-            })
-            .collect();
+        let pieces = searched.store.pieces();
         // An expander learns what it needs, so that each worker makes one for all of its pieces.
         let expanders = Mutex::new(Vec::new());
         let parts = parallel::each(pieces.len(), workers, |i| {
@@ -143,6 +129,28 @@ impl Graph {
             graph.beginnings.extend(part.beginnings);
         }
         Some(graph)
+    }
+
+    /// A graph with these steps from each state, and the regions of all processes there.
+    #[cfg(test)]
+    pub(crate) fn of_steps(steps: &[Vec<(usize, u32)>], regions: &[Vec<Region>], beginnings: Vec<Beginning>) -> Self {
+        let lengths = steps.iter().scan(0, |end, steps| {
+            *end += steps.len() as u64;
+            Some(*end)
+        });
+        Self {
+            offsets: [0].into_iter().chain(lengths).collect(),
+            edges: steps.iter().flatten().map(|&(p, to)| (p as u32) << TARGET_BITS | to).collect(),
+            remote: Vec::new(),
+            regions: regions
+                .iter()
+                .map(|all| (0..).zip(all).fold(0, |set, (p, &r)| set | (r as u64) << (4 * p)))
+                .collect(),
+            unopposed: Vec::new(),
+            beginnings,
+            n: regions[0].len(),
+            exact: true,
+        }
     }
 
     pub(crate) fn states(&self) -> usize {

@@ -189,7 +189,6 @@ pub fn check(subject: &dyn Subject, options: &Options, progress: &Progress) -> R
         rules,
         passages: options.passages.unwrap_or(0),
         watch: options.properties.iter().fold(0, |watch, &property| watch | safety_event(property)),
-        judge: None,
         max_states: options.max_states,
         workers: options.workers.max(1),
         progress,

@@ -12,7 +12,7 @@
 use doorway_core::Property;
 use rustc_hash::FxHashMap;
 
-use super::{counterexample::Walk, enabling::Tree, graph::Graph, parallel, store::Numbers, timings::Timings};
+use super::{counterexample::Walk, enabling::Tree, graph::Graph, parallel, timings::Timings};
 use crate::subject::Region;
 
 /// The processes of a set have been through their doorway since before the overtaker began, and have not entered.
@@ -42,7 +42,8 @@ pub(super) struct Overtaking {
 /// What to look for.
 pub(super) struct Order<'a> {
     pub(super) graph: &'a Graph,
-    pub(super) numbers: &'a Numbers,
+    /// The number of the first state that is more steps away from the start than this.
+    pub(super) end_of_level: &'a (dyn Fn(usize) -> usize + Sync),
     pub(super) k: usize,
     /// For every state, the processes that are not enabled to enter; only needed for `fife`.
     pub(super) kept_out: &'a [u16],
@@ -128,7 +129,7 @@ impl Order<'_> {
                     }
                 }
             };
-            let end = self.numbers.end_of_level(steps - 1);
+            let end = (self.end_of_level)(steps - 1);
             while let Some(begins) = beginnings.next_if(|begins| (begins.from as usize) < end) {
                 let new = open & bits_in(claims, begins.conflicting, begins.alike);
                 if graph.region(begins.to, overtaker) == Region::Critical {

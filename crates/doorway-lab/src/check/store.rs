@@ -39,6 +39,8 @@ pub(crate) struct Table<const W: usize> {
 pub(crate) struct Apart<T>(pub(crate) T);
 
 const BUSY: u64 = 1;
+/// States per piece: small enough to keep all workers busy to the end.
+const PIECE: usize = 1 << 15;
 
 impl<const W: usize> Table<W> {
     /// A table for at least this many keys.
@@ -182,8 +184,21 @@ impl<const W: usize> Store<W> {
     }
 
     /// All states, in the order of their numbers.
+    #[cfg(test)]
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Key<W>> {
         self.levels.iter().flatten().flatten()
+    }
+
+    /// All states in pieces for workers to share, each with the number of its first state.
+    pub(crate) fn pieces(&self) -> Vec<(u32, &[Key<W>])> {
+        let pieces = self.levels.iter().flatten().flat_map(|part| part.chunks(PIECE));
+        pieces
+            .scan(0, |next, piece| {
+                let first = *next;
+                *next += piece.len() as u32;
+                Some((first, piece))
+            })
+            .collect()
     }
 
     /// The bytes that the states take.
@@ -194,20 +209,9 @@ impl<const W: usize> Store<W> {
     /// The numbers of all states, looked up by this many workers.
     pub(crate) fn numbers(&self, workers: usize) -> Numbers {
         let of_slot: Vec<AtomicU32> = (0..self.table.capacity).map(|_| AtomicU32::new(u32::MAX)).collect();
-        let mut first = 0;
-        let batches: Vec<(u32, &[Key<W>])> = self
-            .levels
-            .iter()
-            .flatten()
-            .flat_map(|part| part.chunks(1 << 15))
-            .map(|batch| {
-                let start = first;
-                first += batch.len() as u32;
-                (start, batch)
-            })
-            .collect();
-        parallel::each(batches.len(), workers, |i| {
-            let (first, keys) = batches[i];
+        let pieces = self.pieces();
+        parallel::each(pieces.len(), workers, |i| {
+            let (first, keys) = pieces[i];
             let mut next = first;
             for batch in keys.chunks(256) {
                 self.touch(&of_slot, batch);
