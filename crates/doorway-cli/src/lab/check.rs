@@ -276,8 +276,8 @@ impl Found {
         object
     }
 
-    /// What `--timings` prints: every stage with its seconds. Stages of the same kind that run at the same time each count
-    /// in full.
+    /// What `--timings` prints: every stage with its seconds. Stages of the same kind that run at
+    /// the same time each count in full.
     fn timings(&self) -> String {
         let stages = self.report.timings.iter().map(|(stage, took)| (stage.as_str(), *took));
         let total = ("in all", self.report.elapsed);

@@ -1,4 +1,5 @@
-//! Strongly connected components (Tarjan 1972, with the one number per state of Pearce 2016, without recursion).
+//! Strongly connected components (Tarjan 1972, with the one number per state of Pearce 2016,
+//! without recursion).
 
 use super::graph::MAX_STATES;
 
@@ -11,14 +12,15 @@ const FIRST: u32 = LEFT_OUT - 1;
 
 /// The components that have been found so far.
 pub(crate) struct Found {
-    /// For every state [`UNSEEN`], [`LEFT_OUT`], the mark of its component, or, while its component is not complete, the
-    /// least index that is known to be in it. Indices stay below [`MAX_STATES`], marks above.
+    /// For every state [`UNSEEN`], [`LEFT_OUT`], the mark of its component, or, while its component
+    /// is not complete, the least index that is known to be in it. Indices stay below
+    /// [`MAX_STATES`], marks above.
     marks: Vec<u32>,
 }
 
 impl Found {
-    /// Returns the component that a state is in, if that has been found: they are numbered in the order in which they are
-    /// found.
+    /// Returns the component that a state is in, if that has been found: they are numbered in the
+    /// order in which they are found.
     #[inline(always)]
     pub(crate) fn of(&self, state: u32) -> Option<u32> {
         let mark = self.marks[state as usize];
@@ -36,11 +38,13 @@ pub(crate) enum Next {
     End,
 }
 
-/// Finds the strongly connected components among the states below `total` that are `included`, every component after all
-/// that can be reached from it. `edge` returns the edges of a state one by one, and `visit` gets the members of each
-/// component, its number, and what has been found so far, itself included.
+/// Finds the strongly connected components among the states below `total` that are `included`,
+/// every component after all that can be reached from it. `edge` returns the edges of a state one
+/// by one, and `visit` gets the members of each component, its number, and what has been found so
+/// far, itself included.
 ///
-/// Takes four bytes for every state, and at most twelve more for every state on the way to the one that is looked at.
+/// Takes four bytes for every state, and at most twelve more for every state on the way to the one
+/// that is looked at.
 pub(crate) fn components(
     total: usize,
     included: impl Fn(u32) -> bool,
@@ -113,7 +117,8 @@ pub(crate) fn components(
 mod tests {
     use super::*;
 
-    /// Compares with reachability, on random graphs of few states: the same components, each after what it reaches.
+    /// Compares with reachability, on random graphs of few states: the same components, each after
+    /// what it reaches.
     #[test]
     fn components_are_mutually_reachable_and_come_after_what_they_reach() {
         let mut seed = 1u64;

@@ -1,5 +1,5 @@
-//! From searches to verdicts: what the properties that are asked for need is found out first, then done, once for all of
-//! them, then every property gets its verdict.
+//! From searches to verdicts: what the properties that are asked for need is found out first, then
+//! done, once for all of them, then every property gets its verdict.
 
 use std::time::Instant;
 
@@ -72,7 +72,8 @@ pub(super) struct Numbered {
     pub(super) numbers: Numbers,
 }
 
-/// Draws the conclusions from the first search, and makes a second one where something has to be remembered.
+/// Draws the conclusions from the first search, and makes a second one where something has to be
+/// remembered.
 pub(super) struct Conclude<'a, 's> {
     pub(super) subject: &'a dyn Subject,
     pub(super) options: &'a Options,
@@ -126,7 +127,8 @@ impl Conclude<'_, '_> {
     fn verdicts<const W: usize>(&self, searched: &Searched<'_, '_, W>) -> Result<Vec<Verdict>, Fault> {
         let asked: Vec<(Property, Way)> =
             self.options.properties.iter().map(|&property| (property, Way::of(property, self.subject))).collect();
-        // What needs the graph is decided first, so that the graph is gone before a second search needs its room.
+        // What needs the graph is decided first, so that the graph is gone before a second search
+        // needs its room.
         let facts = matches!(searched.end, End::Exhausted).then(|| self.facts(searched, &asked)).flatten();
         let first: Vec<Option<Verdict>> =
             asked.iter().map(|&(property, way)| self.first_verdict(searched, facts.as_ref(), property, way)).collect();
@@ -162,7 +164,8 @@ impl Conclude<'_, '_> {
         })
     }
 
-    /// Builds the graph and finds on it what the properties ask for; `None` if nothing is asked, or there are too many states.
+    /// Builds the graph and finds on it what the properties ask for; `None` if nothing is asked, or
+    /// there are too many states.
     fn facts<const W: usize>(&self, searched: &Searched<'_, '_, W>, asked: &[(Property, Way)]) -> Option<Facts> {
         let those = |wanted: fn(&Way) -> bool| -> Vec<Property> {
             asked.iter().filter(|(_, way)| wanted(way)).map(|&(property, _)| property).collect()
@@ -196,7 +199,8 @@ impl Conclude<'_, '_> {
         Some(Numbered { graph, numbers })
     }
 
-    /// Finds where processes can be kept from the critical section, and which of these properties that violates.
+    /// Finds where processes can be kept from the critical section, and which of these properties
+    /// that violates.
     pub(super) fn kept(&self, numbered: &Numbered, mut progress: Vec<Property>, kept_out: bool) -> Kept {
         let Numbered { graph, numbers } = numbered;
         progress.sort_by_key(|&property| property != Property::StarvationFreedom);
@@ -217,7 +221,8 @@ impl Conclude<'_, '_> {
         }
     }
 
-    /// The verdict on a property of progress; of those that are not violated there is nothing to show.
+    /// The verdict on a property of progress; of those that are not violated there is nothing to
+    /// show.
     pub(super) fn progress<const W: usize>(
         &self,
         searched: &Searched<'_, '_, W>,

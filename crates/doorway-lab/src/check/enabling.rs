@@ -30,7 +30,7 @@ pub(crate) struct Enabling {
 }
 
 impl Enabling {
-    /// From who is not C-enabled.
+    /// Adds the rest to the processes that are not C-enabled.
     pub(crate) fn of(graph: &Graph, kept_out: Vec<u16>, workers: usize) -> Self {
         let kept_in = not_enabled(graph, Region::Remainder, workers);
         let waiting = (0..graph.states() as u32)

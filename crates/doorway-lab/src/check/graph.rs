@@ -28,9 +28,11 @@ pub(crate) struct Graph {
     remote: Vec<bool>,
     /// Four bits per process.
     regions: Vec<u64>,
-    /// For every state, the processes that nobody active keeps out (see [`Expander::unopposed`]), if that is wanted.
+    /// For every state, the processes that nobody active keeps out (see [`Expander::unopposed`]),
+    /// if that is wanted.
     unopposed: Vec<u16>,
-    /// The steps with which passages begin while others wait, in the order of the states, if that is wanted.
+    /// The steps with which passages begin while others wait, in the order of the states, if that
+    /// is wanted.
     pub(crate) beginnings: Vec<Beginning>,
     pub(crate) n: usize,
     /// Every run in it is a true one. Where a new ticket has fallen inside a gap of unknown width, it may not be.
@@ -44,7 +46,8 @@ pub(crate) struct Extras {
     pub(crate) beginnings: bool,
 }
 
-/// A step with which a process begins a passage while others are through their doorways; sets of processes are bits.
+/// A step with which a process begins a passage while others are through their doorways; sets of
+/// processes are bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Beginning {
     pub(crate) from: u32,
@@ -192,8 +195,8 @@ impl Graph {
         (at < self.offsets[state as usize + 1] as usize).then(|| split(self.edges[at]))
     }
 
-    /// Finds the strongly connected components of the part of the graph in which `states` and `steps` hold: see
-    /// [`components`].
+    /// Finds the strongly connected components of the part of the graph in which `states` and
+    /// `steps` hold: see [`components`].
     pub(crate) fn components(
         &self,
         states: impl Fn(u32) -> bool,

@@ -1,7 +1,9 @@
-//! One pass over the graph for each process: where can it be kept from a region for ever, and what does that violate?
+//! One pass over the graph for each process: where can it be kept from a region for ever, and what
+//! does that violate?
 //!
-//! The passes of different processes are independent and run at the same time. Each decides all properties of progress and
-//! finds the states in which its process is not enabled to enter, which `fife` and the enabling properties ask for.
+//! The passes of different processes are independent and run at the same time. Each decides all
+//! properties of progress and finds the states in which its process is not enabled to enter, which
+//! `fife` and the enabling properties ask for.
 
 use doorway_core::Property;
 
@@ -29,7 +31,8 @@ pub(super) struct Wanted {
 pub(super) struct Kept {
     /// The properties of progress that are violated, each with the run to show.
     pub(super) lassos: Vec<(Property, Lasso)>,
-    /// For every state, the processes that are not enabled to enter, as bits; empty unless it was asked for.
+    /// For every state, the processes that are not enabled to enter, as bits; empty unless it was
+    /// asked for.
     pub(super) kept_out: Vec<u16>,
 }
 
@@ -80,8 +83,9 @@ pub(super) fn look(
     Kept { lassos, kept_out }
 }
 
-/// For every state, the processes that are **not** enabled to get to the region: there is a run from here in which the
-/// process takes steps for ever and is never there, or one after which it takes none.
+/// For every state, the processes that are **not** enabled to get to the region: there is a run
+/// from here in which the process takes steps for ever and is never there, or one after which it
+/// takes none.
 pub(super) fn not_enabled(graph: &Graph, goal: Region, workers: usize) -> Vec<u16> {
     let mut kept = vec![0; graph.states()];
     let passes = parallel::each(graph.n, workers.min(MOST_AT_ONCE), |p| {
@@ -100,8 +104,9 @@ pub(super) struct Without<'a> {
     pub(super) is_end: bool,
 }
 
-/// Visits the strongly connected parts among the included states, in none of which `p` is in `goal`, every part after all
-/// that can be reached from it. Returns the states from which there is a way to an end.
+/// Visits the strongly connected parts among the included states, in none of which `p` is in
+/// `goal`, every part after all that can be reached from it. Returns the states from which there is
+/// a way to an end.
 pub(super) fn parts_without(
     graph: &Graph,
     p: usize,

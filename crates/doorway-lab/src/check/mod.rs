@@ -4,10 +4,11 @@
 //!   shortest.
 //! - *Progress* (deadlock, starvation, bounded exit) and enabledness are decided on the graph of all states, under weak
 //!   fairness, with up to as many crashes as asked for.
-//! - *Order* (FCFS, k-FCFS, FIFE) is decided on the graph, too, by following which process began after which others were
-//!   through their doorways; so are FIFO enabling and the avoidance of k-deadlock, which only ask who is enabled where.
-//! - *Strong concurrent entry* and the *invariants* that an algorithm declares are decided by a second search that remembers
-//!   what they are about.
+//! - *Order* (FCFS, k-FCFS, FIFE) is decided on the graph, too, by following which process began
+//!   after which others were through their doorways; so are FIFO enabling and the avoidance of
+//!   k-deadlock, which only ask which process is enabled where.
+//! - *Strong concurrent entry* and the *invariants* that an algorithm declares are decided by a
+//!   second search that remembers what they are about.
 //! - *Equivalence* of two systems is decided by a search of its own over their product.
 //!
 //! Nothing is reported wider than what was explored: see [`Verdict::scope`].
@@ -140,7 +141,8 @@ pub struct Report {
     pub elapsed: Duration,
     /// How long the first search took: what `states` and `transitions` count.
     pub search: Duration,
-    /// The stages, in the order in which they ended, each with how long it took. Some run at the same time.
+    /// The stages, in the order in which they ended, each with how long it took. Some run at the
+    /// same time.
     pub timings: Vec<(String, Duration)>,
     /// Bytes per stored state, tables included.
     pub bytes_per_state: usize,

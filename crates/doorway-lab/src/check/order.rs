@@ -1,13 +1,15 @@
 //! FCFS, k-FCFS and FIFE, on the graph of all reachable states.
 //!
-//! A process *overtakes* those that were through their doorway when it began, and have neither entered nor given up by the
-//! time it enters. It violates `fcfs` to overtake a process that keeps it out, `k-fcfs` to overtake k of them, and `fife`
-//! to overtake one that has asked for the same and is not enabled after that.
+//! A process *overtakes* the processes that were through their doorway when it began, and have
+//! neither entered nor given up by the time it enters. It violates `fcfs` to overtake a process
+//! that keeps it out, `k-fcfs` to overtake k of them, and `fife` to overtake one that has asked for
+//! the same and is not enabled after that.
 //!
-//! One overtaker and one set of overtaken processes are enough to show each of these, so the search is for pairs of them:
-//! a [`Claim`] goes from state to state along every step, until a process of its set enters or gives up. Many claims on one
-//! overtaker travel together, each a bit; those on different overtakers have nothing to do with each other. States are
-//! left in the order of how many steps it takes to get there with the claim, so that what is found is shortest.
+//! One overtaker and one set of overtaken processes are enough to show each of these, so the search
+//! is for pairs of them: a [`Claim`] goes from state to state along every step, until a process of
+//! its set enters or gives up. Many claims on one overtaker travel together, each a bit; claims on
+//! different overtakers are independent. States are left in the order of how many steps it takes to
+//! get there with the claim, so that what is found is shortest.
 
 use doorway_core::Property;
 use rustc_hash::FxHashMap;
@@ -15,7 +17,8 @@ use rustc_hash::FxHashMap;
 use super::{counterexample::Walk, enabling::Tree, graph::Graph, parallel, timings::Timings};
 use crate::subject::Region;
 
-/// The processes of a set have been through their doorway since before the overtaker began, and have not entered.
+/// The processes of a set have been through their doorway since before the overtaker began, and
+/// have not entered.
 #[derive(Clone, Copy, Debug)]
 struct Claim {
     property: Property,
@@ -25,7 +28,8 @@ struct Claim {
 /// Claims that travel together: one bit for each.
 const TOGETHER: usize = 32;
 
-/// Passes that run at the same time at most: each takes four bytes for every state, and more for those on the way.
+/// Passes that run at the same time at most: each takes four bytes for every state, and more for
+/// the states on the way.
 const MOST_AT_ONCE: usize = 4;
 
 /// A shortest run in which a process overtakes others.
@@ -93,8 +97,9 @@ impl Order<'_> {
             .collect()
     }
 
-    /// Follows the claims on one overtaker to all states. Returns one shortest violation for each property that they violate.
-    /// `tree` gets the way to each state, and where a way begins; that is for a single claim.
+    /// Follows the claims on one overtaker to all states. Returns one shortest violation for each
+    /// property that they violate. `tree` gets the way to each state, and where a way begins; that
+    /// is for a single claim.
     fn pass(
         &self,
         overtaker: usize,
@@ -112,7 +117,7 @@ impl Order<'_> {
         let mut now: Vec<(u32, u32)> = Vec::new();
         let mut next: Vec<(u32, u32)> = Vec::new();
         let mut beginnings = graph.beginnings.iter().filter(|begins| usize::from(begins.p) == overtaker).peekable();
-        // Those of properties whose shortest violation has been found are of no more interest.
+        // Claims whose property has its shortest violation already are dropped.
         let mut open = bits(&|_| true);
         let mut steps = 0;
         while open != 0 && (!now.is_empty() || beginnings.peek().is_some()) {

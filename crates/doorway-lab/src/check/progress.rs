@@ -136,10 +136,11 @@ impl Steps {
 
 /// Looks for violations of properties of progress by runs in which one process waits or lingers.
 ///
-/// Whatever violates such a property is strongly connected, and the process takes steps in it that do not lead into the
-/// critical section. So it lies inside a component of the graph of all states in which the process is outside the critical
-/// section, with all other processes alive: leaving out more states and more steps only makes components finer. These
-/// components are found once for each process; then every property looks inside, for every set of crashed processes.
+/// Whatever violates such a property is strongly connected, and the process takes steps in it that
+/// do not lead into the critical section. So it lies inside a component of the graph of all states
+/// in which the process is outside the critical section, with all other processes alive: leaving
+/// out more states and more steps only makes components finer. These components are found once for
+/// each process; then every property looks inside, for every set of crashed processes.
 pub(super) struct Inquiry<'a> {
     pub(super) graph: &'a Graph,
     /// The process that waits or lingers.
@@ -161,8 +162,9 @@ enum Harm {
     Whole,
 }
 
-/// A lasso with its rank. Of several, one is shown that begins as early as possible; then fewer and lower-numbered crashed
-/// processes come first, then victims, then states, so that the choice does not depend on which thread was faster.
+/// A lasso with its rank. Of several, one is shown that begins as early as possible; then fewer and
+/// lower-numbered crashed processes come first, then victims, then states, so that the choice does
+/// not depend on which thread was faster.
 pub(super) struct Ranked {
     pub(super) rank: (usize, u32, usize, u32),
     pub(super) lasso: Lasso,
@@ -173,8 +175,9 @@ impl Inquiry<'_> {
     pub(super) fn look_inside(&mut self, members: &[u32], movers: u32) {
         let first = members.iter().copied().min().expect("a component has a member");
         let begins = (self.depth)(first);
-        // The crashed sets with which nobody starves in here. A run in which nobody enters starves everybody that waits, under
-        // the same fairness and with the same crashed set, so that there is no such run either.
+        // The crashed sets with which no process starves in here. A run in which no process enters
+        // starves every process that waits, under the same fairness and with the same crashed set,
+        // so that there is no such run either.
         let mut unharmed: Vec<u32> = Vec::new();
         for i in 0..self.best.len() {
             let (property, best) = &self.best[i];
@@ -188,13 +191,18 @@ impl Inquiry<'_> {
                 self.search(i, inside, members, movers);
                 continue;
             }
-            // Inside no more processes move or rest than in the whole component: the others must have crashed.
-            let missing = self.everybody() & !(movers | resting(self.graph, kind, members));
+            // Inside no more processes move or rest than in the whole component: the others must
+            // have crashed.
+            let missing = self.all_processes() & !(movers | resting(self.graph, kind, members));
             let crashes = if kind.is_about_crashes() { self.crashes } else { 0 };
+            if missing.count_ones() as usize > crashes {
+                continue;
+            }
             let mut sufficient: Vec<u32> = Vec::new();
             for crashed in sets(self.graph.n, crashes) {
                 let is_possible = crashed >> self.p & 1 == 0 && missing & !crashed == 0;
-                // Once the whole component is a violation, more crashes show nothing that begins earlier.
+                // Once the whole component is a violation, more crashes show nothing that begins
+                // earlier.
                 let is_covered = sufficient.iter().any(|fewer| fewer & !crashed == 0);
                 let follows = matches!(kind, What::NobodyEnters(_)) && unharmed.contains(&crashed);
                 if !is_possible || is_covered || follows {
@@ -209,7 +217,7 @@ impl Inquiry<'_> {
         }
     }
 
-    fn everybody(&self) -> u32 {
+    fn all_processes(&self) -> u32 {
         (1 << self.graph.n) - 1
     }
 
@@ -231,14 +239,15 @@ impl Inquiry<'_> {
         harm
     }
 
-    /// Whether the component is a violation of the `i`th property; if it is, keeps it if it is the best so far.
+    /// Whether the component is a violation of the `i`th property; if it is, keeps it if it is the
+    /// best so far.
     fn offer(&mut self, i: usize, steps: Steps, members: &[u32], movers: u32) -> bool {
         let (p, kind) = (self.p, steps.kind);
         // A bounded number of its own steps: whatever the others do.
         let is_violation = if kind.is_about_one() {
             movers >> p & 1 == 1
         } else {
-            movers | resting(self.graph, kind, members) | steps.crashed == self.everybody()
+            movers | resting(self.graph, kind, members) | steps.crashed == self.all_processes()
         };
         if !is_violation {
             return false;
@@ -255,8 +264,8 @@ impl Inquiry<'_> {
     }
 }
 
-/// Finds the strongly connected components of the part of a component in which only these steps are taken; `visit` gets
-/// the members and the processes that take steps among them.
+/// Finds the strongly connected components of the part of a component in which only these steps are
+/// taken; `visit` gets the members and the processes that take steps among them.
 fn refine(graph: &Graph, steps: Steps, members: &[u32], mut visit: impl FnMut(&[u32], u32)) {
     let mut states: Vec<u32> = members.iter().copied().filter(|&state| steps.state(graph, state)).collect();
     states.sort_unstable();
@@ -288,7 +297,8 @@ fn refine(graph: &Graph, steps: Steps, members: &[u32], mut visit: impl FnMut(&[
     );
 }
 
-/// The processes that are at rest somewhere among the states: in the remainder, or inside where that is allowed.
+/// Returns the processes that are at rest in one of the states: in the remainder, or in the
+/// critical section where that is allowed.
 fn resting(graph: &Graph, kind: What, members: &[u32]) -> u32 {
     let mut resting = 0;
     for &state in members {
@@ -303,7 +313,7 @@ fn resting(graph: &Graph, kind: What, members: &[u32]) -> u32 {
     resting
 }
 
-/// Every set of at most `most` processes, smaller ones before those that contain them.
+/// Returns every set of at most `most` processes, smaller ones before those that contain them.
 fn sets(n: usize, most: usize) -> impl Iterator<Item = u32> {
     (0..1u32 << n).filter(move |set| set.count_ones() as usize <= most)
 }

@@ -255,7 +255,8 @@ impl<const W: usize> Store<W> {
         keys.iter().for_each(|key| each(self.number(numbers, key)));
     }
 
-    /// Touches the memory that looking up these keys will need, so that the processor waits for many cache misses at once.
+    /// Touches the memory that looking up these keys will need, so that the processor waits for
+    /// many cache misses at once.
     fn touch(&self, of_slot: &[AtomicU32], keys: &[Key<W>]) {
         let words: &[AtomicU64] = &self.table.words;
         let touched = keys.iter().fold(0, |sum, key| {

@@ -10,7 +10,8 @@ use std::{
 pub(crate) struct Timings(Mutex<Vec<(String, Duration)>>);
 
 impl Timings {
-    /// Runs a stage and notes how long it takes. Stages that run at the same time each count in full.
+    /// Runs a stage and notes how long it takes. Stages that run at the same time each count in
+    /// full.
     pub(crate) fn stage<T>(&self, name: impl Into<String>, run: impl FnOnce() -> T) -> T {
         let started = Instant::now();
         let result = run();

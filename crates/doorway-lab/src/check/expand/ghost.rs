@@ -11,8 +11,8 @@ use crate::{
 pub(crate) enum Ghost {
     /// Nothing.
     Nothing,
-    /// The processes that keep it out, were through their doorway when it began, and have not entered since: until its
-    /// passage is over.
+    /// The processes that keep it out, were through their doorway when it began, and have not
+    /// entered since: until its passage is over.
     BeforeThroughout,
     /// How often a register has changed since the process has read it in this passage.
     Changes(Changes),
@@ -67,8 +67,8 @@ impl<const W: usize> Expander<'_, '_, W> {
         }
     }
 
-    /// The other processes that are through their doorway and not yet in: those that keep `p` out, and those that have asked
-    /// for the same.
+    /// The other processes that are through their doorway and not yet in: the processes that keep
+    /// `p` out, and the processes that have asked for the same.
     pub(crate) fn waiting_beside(&mut self, key: &Key<W>, p: usize) -> (u32, u32) {
         let mine = self.session(key, p);
         let (mut conflicting, mut alike) = (0, 0);

@@ -16,7 +16,8 @@ use crate::{
 
 const N: usize = 3;
 
-/// A graph of few states, numbered by how many steps they are away from the first, as a search would find them.
+/// A graph of few states, numbered by how many steps they are away from the first, as a search
+/// would find them.
 struct Sample {
     regions: Vec<Vec<Region>>,
     steps: Vec<Vec<(usize, u32)>>,
@@ -33,8 +34,8 @@ impl Random {
 }
 
 impl Sample {
-    /// A state is where each process is, and one of a few variants of that. Each process either stays where it is or goes on,
-    /// to a variant by chance.
+    /// A state is where each process is, and one of a few variants of that. Each process either
+    /// stays where it is or goes on, to a variant by chance.
     fn new(random: &mut Random) -> Self {
         let mut sample = Self { regions: vec![vec![Remainder; N]], steps: Vec::new(), depths: vec![0] };
         let variants = 1 + random.below(3);
@@ -114,7 +115,8 @@ impl Sample {
         seen
     }
 
-    /// How early a run begins that violates a property of progress, and with which crashed set: the least.
+    /// How early a run begins that violates a property of progress, and with which crashed set: the
+    /// least.
     fn violation(&self, property: Property, crashes: u32) -> Option<(usize, u32)> {
         let mut best = None;
         for crashed in (0..1u32 << N).filter(|set| set.count_ones() <= crashes) {
@@ -177,8 +179,8 @@ impl Sample {
         kept
     }
 
-    /// How many steps the shortest run takes that violates a property of order: by a search over the states together with
-    /// the processes that were before each.
+    /// How many steps the shortest run takes that violates a property of order: by a search over
+    /// the states together with the processes that were before each.
     fn overtaking(&self, property: Property, k: usize, kept_out: &[u16]) -> Option<usize> {
         let start = (0u32, [0u16; N]);
         let (mut seen, mut queue) = (HashSet::from([start]), VecDeque::from([(start, 0)]));
@@ -233,7 +235,8 @@ fn passes_find_what_the_definitions_say() {
             let begins = lasso.map(|lasso| (lasso.members.iter().map(|&s| depth(s)).min().unwrap_or(0), lasso.crashed));
             assert_eq!(begins, sample.violation(property, crashes as u32), "round {round}: {property}");
             *seen.entry((property, lasso.is_none())).or_default() += 1;
-            // Asked alone, it is the same: deadlock freedom is not searched for where nobody starves.
+            // Asked alone, it is the same: deadlock freedom is not searched for where nobody
+            // starves.
             let alone = Wanted { progress: vec![property], kept_out: false, crashes };
             let alone = kept::look(&graph, &alone, &depth, workers, &timings).lassos.pop().map(|(_, lasso)| lasso);
             let ranks = [alone.as_ref(), lasso].map(|lasso| lasso.map(|l| (l.crashed, l.victim, l.members.len())));
