@@ -233,6 +233,9 @@ pub(crate) struct Check {
     /// Workers; default: one per core
     #[arg(long, short = 'j', value_name = "J")]
     pub(crate) workers: Option<usize>,
+    /// Show how long each stage took (--json always has it)
+    #[arg(long, conflicts_with_all = ["equivalent_to", "script"])]
+    pub(crate) timings: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

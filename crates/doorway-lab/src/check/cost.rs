@@ -18,7 +18,7 @@ use super::{
     dearest::{Dearest, dearest},
     expand::{Charge, Ghost, Rules, Step},
     explore::End,
-    graph::{Edge, Graph},
+    graph::{Edge, Extras, Graph},
     has_tickets,
     pack::Key,
     search::{Search, Searched, Then},
@@ -141,7 +141,6 @@ pub fn most(subject: &dyn Subject, limits: &Limits, progress: &Progress) -> Resu
         rules: Rules { charge: Some(charge), ..rules },
         passages: limits.passages.unwrap_or(0),
         watch: 0,
-        judge: None,
         max_states: limits.max_states,
         workers: limits.workers.max(1),
         progress,
@@ -194,9 +193,8 @@ impl Then for Find<'_> {
             End::Cancelled => return unknown("interrupted".into()),
             _ => return unknown(format!("more than {} states", searched.store.states())),
         }
-        let numbers = searched.store.numbers();
-        let (space, store) = (searched.space, &searched.store);
-        let graph = Graph::build(space, searched.plan, searched.rules, store, &numbers, self.workers);
+        let numbers = searched.store.numbers(self.workers);
+        let graph = Graph::build(searched, &numbers, Extras::default(), self.workers);
         let Some(graph) = graph else { return unknown("too many states for a graph of them".into()) };
         let confirm = Confirm { searched, numbers: &numbers, subject: self.subject };
         Ok(processes

@@ -4,26 +4,33 @@
 //!   shortest.
 //! - *Progress* (deadlock, starvation, bounded exit) and enabledness are decided on the graph of all states, under weak
 //!   fairness, with up to as many crashes as asked for.
-//! - *Order* (FCFS, k-FCFS, FIFE, strong concurrent entry) is decided by a second search that remembers who was before
-//!   whom; FIFO enabling and the avoidance of k-deadlock, which only ask who is enabled where, on the graph.
-//! - *Invariants* that an algorithm declares are decided by a second search that remembers what they are about.
+//! - *Order* (FCFS, k-FCFS, FIFE) is decided on the graph, too, by following which process began
+//!   after which others were through their doorways; so are FIFO enabling and the avoidance of
+//!   k-deadlock, which only ask which process is enabled where.
+//! - *Strong concurrent entry* and the *invariants* that an algorithm declares are decided by a
+//!   second search that remembers what they are about.
 //! - *Equivalence* of two systems is decided by a search of its own over their product.
 //!
 //! Nothing is reported wider than what was explored: see [`Verdict::scope`].
 
 mod bounds;
+mod components;
 mod cost;
 mod counterexample;
 mod dearest;
+mod decide;
 mod domain;
 mod enabling;
 mod equivalence;
 mod expand;
 mod explore;
 mod graph;
+mod kept;
 mod minimise;
+mod order;
 mod overtaking;
 mod pack;
+mod parallel;
 mod progress;
 mod rehearse;
 mod relabel;
@@ -34,6 +41,7 @@ mod store;
 mod stretch;
 #[cfg(test)]
 mod tests;
+mod timings;
 #[expect(unsafe_code, reason = "a table of atomic words on mapped memory")]
 mod words;
 
@@ -51,23 +59,14 @@ pub use self::{
     explore::Progress,
 };
 use self::{
-    counterexample::{concretise, ending_in, going_round},
+    decide::{Conclude, safety_event},
     expand::{Ghost, Rules, event},
-    explore::End,
-    graph::Graph,
     minimise::Merging,
-    pack::bits_for,
-    remembering::ghost,
-    search::{Search, Searched, Then},
+    search::Search,
     space::Space,
-    store::Numbers,
+    timings::Timings,
 };
-use crate::{
-    fault::Fault,
-    monitor::Oversized,
-    subject::{Region, Subject},
-    trace::Trace,
-};
+use crate::{fault::Fault, monitor::Oversized, subject::Subject, trace::Trace};
 
 /// What to check, and how far.
 #[derive(Clone, Debug)]
@@ -152,6 +151,9 @@ pub struct Report {
     pub elapsed: Duration,
     /// How long the first search took: what `states` and `transitions` count.
     pub search: Duration,
+    /// The stages, in the order in which they ended, each with how long it took. Some run at the
+    /// same time.
+    pub timings: Vec<(String, Duration)>,
     /// Bytes per stored state, tables included.
     pub bytes_per_state: usize,
     /// Whether tickets were relabelled.
@@ -178,13 +180,16 @@ pub struct Report {
 /// When the algorithm cannot be run in the lab.
 pub fn check(subject: &dyn Subject, options: &Options, progress: &Progress) -> Result<Report, Fault> {
     let started = Instant::now();
-    rehearse::rehearse(subject, options.registers)?;
+    let timings = Timings::default();
+    timings.stage("rehearse", || rehearse::rehearse(subject, options.registers))?;
     let bound = subject.claims().bound.map(|bound| bound(subject.size()));
-    let merging = options.minimise.then(|| Merging::of(subject, options.registers, bound)).flatten();
+    let merging = timings
+        .stage("minimise", || options.minimise.then(|| Merging::of(subject, options.registers, bound)).flatten());
     // A fault with merged local states may be that of another state, or none at all.
-    let merged = merging.and_then(|merging| explored(subject, options, Some(merging), progress).ok());
-    let mut report = merged.map_or_else(|| explored(subject, options, None, progress), Ok)?;
+    let merged = merging.and_then(|merging| explored(subject, options, Some(merging), progress, &timings).ok());
+    let mut report = merged.map_or_else(|| explored(subject, options, None, progress, &timings), Ok)?;
     report.elapsed = started.elapsed();
+    report.timings = timings.list();
     Ok(report)
 }
 
@@ -194,6 +199,7 @@ fn explored(
     options: &Options,
     merging: Option<Merging>,
     progress: &Progress,
+    timings: &Timings,
 ) -> Result<Report, Fault> {
     let size = subject.size();
     let retries = subject.attempts().map(|most| options.retries.unwrap_or(most));
@@ -225,15 +231,21 @@ fn explored(
         rules,
         passages: options.passages.unwrap_or(0),
         watch: watched(subject, &options.properties),
-        judge: None,
         max_states: options.max_states,
         workers: options.workers.max(1),
         progress,
     };
-    let mut conclude = Conclude { subject, options, search, started };
+    let mut conclude = Conclude { subject, options, search, started, timings };
     let mut report = search.run(&mut conclude)?;
     report.locals = locals;
     Ok(report)
+}
+
+/// The events at which the search stops, because they violate one of the properties.
+fn watched(subject: &dyn Subject, properties: &[Property]) -> u16 {
+    let watch = properties.iter().fold(0, |watch, &property| watch | safety_event(property));
+    // What is too large at the start is known already, and must not stop the search for the other properties.
+    if Oversized::at_start(subject).is_some() { watch & !event::EXCEEDS } else { watch }
 }
 
 /// Whether any register holds tickets, or may return one where a read overlaps a write: a register
@@ -272,260 +284,5 @@ pub fn kills(subject: &dyn Subject) -> String {
         Some(ANY_NUMBER) => ", any passage killed at any step".into(),
         Some(1) => ", at most 1 kill, at any step, and the passage made again".into(),
         Some(most) => format!(", at most {most} kills, at any step, and the passages made again"),
-    }
-}
-
-/// The events at which the search stops, because they violate one of the properties.
-fn watched(subject: &dyn Subject, properties: &[Property]) -> u16 {
-    let watch = properties.iter().fold(0, |watch, &property| watch | safety_event(property));
-    // What is too large at the start is known already, and must not stop the search for the other properties.
-    if Oversized::at_start(subject).is_some() { watch & !event::EXCEEDS } else { watch }
-}
-
-/// The event that violates a property of safety; 0 for the others.
-fn safety_event(property: Property) -> u16 {
-    match property {
-        Property::MutualExclusion => event::MEETS,
-        Property::KExclusion => event::CROWDED,
-        Property::SessionExclusion => event::MIXED,
-        Property::BoundedRegisters => event::EXCEEDS,
-        _ => 0,
-    }
-}
-
-/// The region that a property says processes leave in a bounded number of their own steps.
-fn region_to_leave(property: Property) -> Option<Region> {
-    match property {
-        Property::BoundedExit => Some(Region::Exit),
-        Property::BoundedDoorway
-        | Property::Fcfs
-        | Property::KFcfs
-        | Property::Fife
-        | Property::StrongConcurrentEntry => Some(Region::Doorway),
-        _ => None,
-    }
-}
-
-/// The graph of a search, with the numbers of its states.
-struct Numbered {
-    graph: Graph,
-    numbers: Numbers,
-}
-
-impl Numbered {
-    /// `None` if there are too many states.
-    fn of<const W: usize>(searched: &Searched<'_, '_, W>, workers: usize) -> Option<Self> {
-        let numbers = searched.store.numbers();
-        let (space, store) = (searched.space, &searched.store);
-        let graph = Graph::build(space, searched.plan, searched.rules, store, &numbers, workers)?;
-        Some(Self { graph, numbers })
-    }
-}
-
-/// Draws the conclusions from the first search, and makes the second one for properties of order.
-struct Conclude<'a, 's> {
-    subject: &'a dyn Subject,
-    options: &'a Options,
-    search: Search<'a, 's>,
-    started: Instant,
-}
-
-impl Then for Conclude<'_, '_> {
-    type Out = Result<Report, Fault>;
-
-    fn then<const W: usize>(&mut self, searched: &Searched<'_, '_, W>) -> Self::Out {
-        if let End::Fault(fault) = &searched.end {
-            return Err(fault.clone());
-        }
-        let search_time = self.started.elapsed();
-        let complete = matches!(searched.end, End::Exhausted);
-        // Most doorways and exit sections end whatever the memory answers, and then no graph is needed to say so.
-        let lingers = |property: Property| {
-            let space = searched.space.lock().expect("no worker panics");
-            complete
-                && region_to_leave(property)
-                    .is_some_and(|region| !(0..self.subject.size().n).all(|p| space.leaves(p, region)))
-        };
-        let needs_graph = |&property: &Property| match property {
-            Property::Fife => true,
-            Property::BoundedDoorway | Property::BoundedExit => lingers(property),
-            _ => safety_event(property) == 0 && ghost(property, self.subject).is_none() || lingers(property),
-        };
-        let graph = (complete && self.options.properties.iter().any(needs_graph))
-            .then(|| Numbered::of(searched, self.search.workers))
-            .flatten();
-        let mut verdicts = Vec::new();
-        for &property in &self.options.properties {
-            if property == Property::BoundedRegisters
-                && let Some(verdict) = self.oversized()
-            {
-                verdicts.push(verdict);
-                continue;
-            }
-            let verdict = match (&searched.end, &graph) {
-                (End::Exhausted, None) if lingers(property) => {
-                    self.undecided(property, "too many states for a graph of them")
-                }
-                (End::Exhausted, Some(graph))
-                    if lingers(property) && self.lingers(searched, graph, property).is_some() =>
-                {
-                    self.lingers(searched, graph, property).expect("it does")
-                }
-                (End::Exhausted, _) if matches!(property, Property::BoundedDoorway | Property::BoundedExit) => {
-                    self.holds(property)
-                }
-                (End::Violation(found), _) if found.events & safety_event(property) != 0 => {
-                    let trail = ending_in(searched, found);
-                    self.violated(property, concretise(searched, self.subject, &trail, property, None))
-                }
-                (End::Exhausted, _) if property == Property::BoundedRegisters => self.bounded(searched),
-                (End::Exhausted, _) if safety_event(property) != 0 => self.holds(property),
-                (End::Exhausted, graph) if ghost(property, self.subject).is_some() => {
-                    self.remembering(searched, graph.as_ref(), property)?
-                }
-                (End::Exhausted, Some(graph)) => match property {
-                    Property::FifoEnabling => self.fifo_enabling(searched, graph),
-                    Property::KDeadlockAvoidance => self.k_deadlock_avoidance(searched, graph),
-                    _ => self.progress(searched, graph, property),
-                },
-                (End::Exhausted, None) => self.undecided(property, "too many states for a graph of them"),
-                (End::Violation(_), _) => self.undecided(property, "the search stopped at the violation of another"),
-                (End::Cancelled, _) => self.undecided(property, "the search was interrupted"),
-                _ => self.undecided(
-                    property,
-                    &format!("the search stopped at {} states: raise --max-states", searched.store.states()),
-                ),
-            };
-            verdicts.push(verdict);
-        }
-        let space = searched.space.lock().expect("no worker panics");
-        let numbers = space.registers.iter().flat_map(|values| values.iter()).map(|value| value.magnitude());
-        Ok(Report {
-            complete,
-            states: searched.store.states() as u64,
-            transitions: searched.transitions,
-            depth: searched.store.levels.len() as u64 - 3,
-            elapsed: search_time,
-            search: search_time,
-            bytes_per_state: searched.bytes_per_state(),
-            relabelled: searched.rules.relabel,
-            shared_values: searched.shared_values(self.search.workers),
-            max_register: if searched.rules.relabel { None } else { numbers.max() },
-            bits: (!searched.rules.relabel)
-                .then(|| space.registers.iter().map(|values| u64::from(bits_for(values.len()))).sum()),
-            retries: searched.rules.retries,
-            locals: None,
-            verdicts,
-        })
-    }
-}
-
-impl Conclude<'_, '_> {
-    /// How far a verdict reaches, in words.
-    fn reach(&self) -> String {
-        let size = self.subject.size();
-        let mut words = size.to_string();
-        words.push_str(&format!(", {}", self.options.passages_in_words()));
-        words.push_str(&attempts(self.subject, self.search.rules.retries));
-        words.push_str(&format!(", {} registers", self.options.registers));
-        words.push_str(&kills(self.subject));
-        if self.search.rules.relabel {
-            words.push_str(", tickets relabelled");
-        }
-        words
-    }
-
-    fn scope(&self, property: Property) -> String {
-        let mut words = format!("every reachable state: {}", self.reach());
-        if matches!(property, Property::StarvationFreedom | Property::DeadlockFreedom) {
-            words.push_str(&match self.options.crashes {
-                0 => ", no crashes".into(),
-                crashes => format!(", up to {crashes} crashed"),
-            });
-            match (self.options.passages, self.options.endless) {
-                (None, _) => {}
-                (Some(_), None) => words.push_str("; with passages bounded, this only says that nobody gets stuck"),
-                (Some(_), Some(p)) => words.push_str(&format!("; nobody gets stuck, whatever process {p} does")),
-            }
-            if self.search.rules.retries.is_some() {
-                words.push_str(", and of runs in which somebody would try more often it says nothing");
-            }
-        }
-        words.push_str(self.caveat(property));
-        words
-    }
-
-    /// What has to be said of a verdict whichever way it goes.
-    fn caveat(&self, property: Property) -> &'static str {
-        match property {
-            Property::FifoEnabling | Property::KDeadlockAvoidance if self.options.passages.is_some() => {
-                "; with passages bounded, who has made its own stays in its remainder for ever and is not enabled, \
-                 which says nothing of runs with more passages"
-            }
-            _ => "",
-        }
-    }
-
-    fn holds(&self, property: Property) -> Verdict {
-        Verdict { property, holds: Some(true), scope: self.scope(property), trace: None }
-    }
-
-    fn undecided(&self, property: Property, why: &str) -> Verdict {
-        Verdict { property, holds: None, scope: format!("not decided, {why}: {}", self.reach()), trace: None }
-    }
-
-    /// A violation, if its run could be run with true values.
-    fn violated(&self, property: Property, trace: Option<Trace>) -> Verdict {
-        match trace {
-            Some(trace) => Verdict {
-                property,
-                holds: Some(false),
-                scope: format!(
-                    "a run of {} steps, replayed: {}{}",
-                    trace.steps.len(),
-                    self.reach(),
-                    self.caveat(property)
-                ),
-                trace: Some(trace),
-            },
-            None => self.undecided(property, "the relabelled counterexample has no true run"),
-        }
-    }
-
-    /// The verdict on a property if a process can stay in its doorway or exit section for ever, which the property forbids.
-    fn lingers<const W: usize>(
-        &self,
-        searched: &Searched<'_, '_, W>,
-        numbered: &Numbered,
-        property: Property,
-    ) -> Option<Verdict> {
-        let bounded = match region_to_leave(property)? {
-            Region::Doorway => Property::BoundedDoorway,
-            _ => Property::BoundedExit,
-        };
-        let verdict = self.progress(searched, numbered, bounded);
-        (verdict.holds != Some(true)).then(|| {
-            let scope = match property == bounded {
-                true => verdict.scope,
-                false => format!("its doorway is not bounded, and so fixes no order: {}", verdict.scope),
-            };
-            Verdict { property, scope, ..verdict }
-        })
-    }
-
-    fn progress<const W: usize>(
-        &self,
-        searched: &Searched<'_, '_, W>,
-        Numbered { graph, numbers }: &Numbered,
-        property: Property,
-    ) -> Verdict {
-        match progress::violation(graph, property, self.options.crashes, |state| numbers.depth(state)) {
-            None => self.holds(property),
-            Some(lasso) => {
-                let (trail, stem) = going_round(searched, graph, numbers, &lasso);
-                let trace = concretise(searched, self.subject, &trail, property, Some((&lasso, stem)));
-                self.violated(property, trace)
-            }
-        }
     }
 }

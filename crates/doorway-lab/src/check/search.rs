@@ -33,9 +33,6 @@ pub(crate) trait Then {
     fn then<const W: usize>(&mut self, searched: &Searched<'_, '_, W>) -> Self::Out;
 }
 
-/// Judges an overtaking by the numbers of the state after it and the set of those overtaken.
-pub(crate) type Judge<'a> = &'a (dyn Fn(&[u32], u32) -> bool + Sync);
-
 /// What to search for, and how.
 #[derive(Clone, Copy)]
 pub(crate) struct Search<'a, 's> {
@@ -44,7 +41,6 @@ pub(crate) struct Search<'a, 's> {
     /// Passages per process, if they are bounded.
     pub(crate) passages: u32,
     pub(crate) watch: u16,
-    pub(crate) judge: Option<Judge<'a>>,
     pub(crate) max_states: u64,
     pub(crate) workers: usize,
     pub(crate) progress: &'a Progress,
@@ -107,13 +103,11 @@ impl Search<'_, '_> {
     }
 
     fn attempt<const W: usize, T: Then>(&self, plan: &Plan, saved: Option<Saved>, then: &mut T) -> Attempt<T::Out> {
-        let judge = |step: &Step<W>| self.judge.is_some_and(|judge| judge(&plan.unpack(&step.key), step.overtaken));
         let task = Task {
             space: self.space,
             plan,
             rules: self.rules,
             watch: self.watch,
-            overtaking: self.judge.is_some().then_some(&judge),
             max_states: self.max_states,
             workers: self.workers,
             progress: self.progress,

@@ -1,5 +1,7 @@
 //! Relabelled runs without end against plain runs with bounded passages: the same states, up to tickets.
 
+mod graphs;
+
 use std::{collections::HashSet, sync::Mutex};
 
 use doorway_core::{RegisterKind, Size, Ticket, raw};
@@ -92,7 +94,6 @@ fn shapes(n: usize, passages: Option<u32>, kind: RegisterKind) -> HashSet<Shape>
         rules,
         passages: passages.unwrap_or(0),
         watch: 0,
-        judge: None,
         max_states: 10_000_000,
         workers: 2,
         progress: &Progress::default(),
