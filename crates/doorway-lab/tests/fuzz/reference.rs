@@ -114,13 +114,13 @@ pub(crate) struct Graph {
     pub(crate) largest: Vec<u64>,
     /// A round of a loop made no access, which the lab may refuse.
     pub(crate) idle: bool,
-    /// A passage can begin with a choice.
+    /// A passage, a death or giving up can begin with a choice.
     pub(crate) begins_with_choice: bool,
 }
 
 /// Explores the program; at most so many states.
 pub(crate) fn explore(program: &Program, passages: Option<u32>, most: usize) -> Result<Graph, Refused> {
-    let machine = Machine { program, idle: Cell::new(false) };
+    let machine = Machine { program, idle: Cell::new(false), chooses: Cell::new(false) };
     let mut registers = vec![Val::Num(0); program.n];
     registers.extend([Val::Num(program.initial); COUNTERS]);
     registers.extend(program.tickets.then(|| vec![Val::Ticket(Ticket::ZERO); program.n]).into_iter().flatten());
@@ -134,7 +134,7 @@ pub(crate) fn explore(program: &Program, passages: Option<u32>, most: usize) -> 
         let state = states[from].clone();
         let mut edges = Vec::new();
         for p in 0..program.n {
-            for (to, gives_up) in machine.steps(&state, p, passages.is_some(), &mut graph.begins_with_choice)? {
+            for (to, gives_up) in machine.steps(&state, p, passages.is_some())? {
                 let id = *ids.entry(to).or_insert_with_key(|to| {
                     states.push(to.clone());
                     graph.depth.push(graph.depth[from] + 1);
@@ -151,7 +151,7 @@ pub(crate) fn explore(program: &Program, passages: Option<u32>, most: usize) -> 
         let size = |value: &Val| if let Val::Ticket(ticket) = value { ticket.label() } else { value.num() };
         graph.largest.push(state.registers.iter().map(size).max().unwrap_or(0));
     }
-    graph.idle = machine.idle.get();
+    (graph.idle, graph.begins_with_choice) = (machine.idle.get(), machine.chooses.get());
     Ok(graph)
 }
 
@@ -171,22 +171,17 @@ struct Machine<'p> {
     program: &'p Program,
     /// A round of a loop made no access.
     idle: Cell<bool>,
+    /// A passage, a death or giving up began with a choice.
+    chooses: Cell<bool>,
 }
 
 impl<'p> Machine<'p> {
     /// Every step of process `p`, and whether it gives up its place with it.
-    fn steps(
-        &self,
-        state: &State<'p>,
-        p: usize,
-        bounded: bool,
-        begins_with_choice: &mut bool,
-    ) -> Result<Vec<(State<'p>, bool)>, Refused> {
+    fn steps(&self, state: &State<'p>, p: usize, bounded: bool) -> Result<Vec<(State<'p>, bool)>, Refused> {
         let process = &*state.processes[p];
         let mut steps = Vec::new();
         if process.section == Section::Remainder {
             let begun = self.begin(p, Section::Doorway, process.held)?;
-            *begins_with_choice |= matches!(next(&begun), Stmt::Choose(_));
             if state.left[p] > 0 {
                 let mut from = state.clone();
                 from.left[p] -= u32::from(bounded);
@@ -308,7 +303,11 @@ impl<'p> Machine<'p> {
     fn begin(&self, p: usize, section: Section, held: Val) -> Result<Process<'p>, Refused> {
         let mut process = Process { section, fresh: true, held, stack: vec![self.section(section, held)] };
         self.settle(p, &mut process)?;
-        if process.section == Section::Remainder { Err(Refused::Idle) } else { Ok(process) }
+        if process.section == Section::Remainder {
+            return Err(Refused::Idle);
+        }
+        self.chooses.set(self.chooses.get() || matches!(next(&process), Stmt::Choose(_)));
+        Ok(process)
     }
 
     fn section(&self, section: Section, held: Val) -> Frame<'p> {
@@ -378,7 +377,12 @@ impl<'p> Machine<'p> {
                         }
                     }
                 }
-                Some(_) => return Ok(()),
+                Some(_) => {
+                    // Around a loop that waits there has been an access or will be one: rounds are not told apart.
+                    let inner = process.stack.iter().rposition(Frame::waits).unwrap_or(0);
+                    process.stack[..inner].iter_mut().for_each(|frame| frame.made = true);
+                    return Ok(());
+                }
             }
         }
         Err(Refused::Idle)
@@ -456,6 +460,10 @@ impl<'p> Frame<'p> {
         Self { code: At(code), pc: 0, env, base, log: Vec::new(), made: false, end }
     }
 
+    fn waits(&self) -> bool {
+        matches!(&self.end, End::Loop(l, ..) if l.0.form == Form::Repeat)
+    }
+
     /// The statement has this value; on to the next one.
     fn have(&mut self, value: Val) {
         self.env.push(value);
@@ -488,8 +496,7 @@ fn next<'p>(process: &Process<'p>) -> &'p Stmt {
 
 /// A wait may be given up at the first access of each of its rounds.
 fn may_abandon(process: &Process<'_>) -> bool {
-    let waits = |frame: &&Frame<'_>| matches!(&frame.end, End::Loop(l, ..) if l.0.form == Form::Repeat);
     process.section == Section::Waiting
         && (matches!(next(process), Stmt::Wait(..))
-            || process.stack.iter().rev().find(waits).is_some_and(|frame| !frame.made))
+            || process.stack.iter().rfind(|frame| frame.waits()).is_some_and(|frame| !frame.made))
 }
