@@ -59,7 +59,7 @@ impl Generator {
     pub(crate) fn program(&mut self) -> Program {
         let n = if self.one_in(8) { 3 } else { 2 };
         let style = self.below(2);
-        let lock = self.below(locks::LOCKS.len());
+        let lock = self.below(locks::LOCKS.len() - usize::from(self.without.h1));
         self.tickets = if style == 0 { locks::LOCKS[lock].1 } else { self.one_in(5) };
         self.bounded = self.tickets || self.one_in(4);
         let mut program = if style == 0 { locks::LOCKS[lock].0(n) } else { self.anything(n) };

@@ -8,17 +8,17 @@ use crate::{
 /// Makes a lock for so many processes.
 type Make = fn(usize) -> Program;
 
-/// All of them, and whether they use tickets.
+/// All of them, and whether they use tickets. The last one has a helper.
 pub(crate) const LOCKS: &[(Make, bool)] = &[
     (flags, false),
     (burns_lamport, false),
-    (burns_lamport_with_a_helper, false),
     (peterson, false),
     (compare_and_swap, false),
     (numbers, false),
     (swap_or_choose, false),
     (bakery, true),
     (bakery, true),
+    (burns_lamport_with_a_helper, false),
 ];
 
 pub(crate) fn empty(n: usize) -> Program {
