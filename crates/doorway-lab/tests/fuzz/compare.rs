@@ -9,7 +9,7 @@ use doorway_core::Property;
 use doorway_lab::{Fault, Options, Progress, Report, check};
 
 use crate::{
-    decide::{Decided, Terms, decide, waits_in_doorway},
+    decide::{Decided, Terms, decide},
     generate::Without,
     interpret::subject,
     program::Program,
@@ -27,9 +27,6 @@ const OTHERS: [Property; 6] = [
     Property::KFcfs,
     Property::Fife,
 ];
-
-/// More states than this are skipped.
-pub(crate) const MOST_STATES: usize = 3_000;
 
 /// Why a program is no case, or what both have said.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -57,12 +54,12 @@ pub(crate) type Verdicts = std::collections::BTreeMap<(&'static str, &'static st
 struct Comparison<'a> {
     program: &'a Arc<Program>,
     graph: Graph,
-    terms: Terms,
+    decided: Vec<(Property, Decided)>,
     verdicts: &'a mut Verdicts,
 }
 
 pub(crate) fn compare(program: &Program, without: Without, verdicts: &mut Verdicts) -> Result<Outcome, Failure> {
-    let explored = explore(program, program.passages, MOST_STATES);
+    let explored = explore(program, program.passages, program.states);
     let graph = match explored {
         Err(Refused::TooMany) => return Ok(Outcome::TooMany),
         Err(Refused::Idle) => {
@@ -83,7 +80,9 @@ pub(crate) fn compare(program: &Program, without: Without, verdicts: &mut Verdic
     let bound = program.bound.unwrap_or(u64::MAX);
     let terms = Terms { n: program.n, k: program.k, bound, crashes: program.crashes };
     let program = &Arc::new(program.clone());
-    let mut comparison = Comparison { program, graph, terms, verdicts };
+    let all = SAFETY.into_iter().chain(OTHERS);
+    let decided = all.map(|property| (property, decide(&graph, property, terms))).collect();
+    let mut comparison = Comparison { program, graph, decided, verdicts };
     let outcome = comparison.exactly()?;
     if program.tickets && outcome == Outcome::Same {
         comparison.relabelled(without)?;
@@ -96,7 +95,7 @@ fn options(program: &Program, properties: &[Property]) -> Options {
         passages: program.passages,
         crashes: program.crashes,
         properties: properties.to_vec(),
-        max_states: 4 * MOST_STATES as u64,
+        max_states: 4 * program.states as u64,
         workers: program.workers,
         relabel: Some(false),
         ..Options::default()
@@ -118,36 +117,44 @@ fn run(program: &Arc<Program>, options: &Options) -> Result<Result<Report, Fault
 }
 
 impl Comparison<'_> {
+    /// The properties in groups that one search can decide: a search stops at a violation of safety, so properties of safety
+    /// that do not hold have one of their own.
+    fn groups(&self) -> Vec<Vec<Property>> {
+        let (together, alone): (Vec<_>, Vec<_>) = SAFETY.into_iter().partition(|&property| self.decided(property).holds);
+        let together = OTHERS.into_iter().chain(together).collect();
+        [together].into_iter().chain(alone.into_iter().map(|property| vec![property])).collect()
+    }
+
+    fn decided(&self, property: Property) -> Decided {
+        self.decided.iter().find(|(known, _)| *known == property).expect("all are decided").1
+    }
+
     /// Compares everything, without relabelling.
     fn exactly(&mut self) -> Result<Outcome, Failure> {
-        let report = match run(self.program, &options(self.program, &OTHERS))? {
-            Ok(report) => report,
-            Err(Fault::IdleIteration(_)) if self.graph.idle => return Ok(Outcome::Refused),
-            Err(fault) => return Err(failure(format!("refused: {fault}"), "the reference runs it")),
-        };
         let states = self.graph.edges.len() as u64;
         let transitions = self.graph.edges.iter().map(|edges| edges.len() as u64).sum::<u64>();
-        self.verdicts(&report, "exact")?;
-        for property in SAFETY {
-            match run(self.program, &options(self.program, &[property]))? {
-                Ok(report) => self.verdicts(&report, "exact")?,
+        for (number, properties) in self.groups().iter().enumerate() {
+            let report = match run(self.program, &options(self.program, properties))? {
+                Ok(report) => report,
+                Err(Fault::IdleIteration(_)) if self.graph.idle => return Ok(Outcome::Refused),
                 Err(fault) => return Err(failure(format!("refused: {fault}"), "the reference runs it")),
+            };
+            self.verdicts(&report)?;
+            if number == 0 && (!report.complete || (report.states, report.transitions) != (states, transitions)) {
+                let counts = |states, transitions| format!("{states} states and {transitions} transitions");
+                let (ours, theirs) = (counts(report.states, report.transitions), counts(states, transitions));
+                return Err(failure("states", format!("checker: {ours}; reference: {theirs}")));
             }
-        }
-        if !report.complete || (report.states, report.transitions) != (states, transitions) {
-            let counts = |states, transitions| format!("{states} states and {transitions} transitions");
-            let (ours, theirs) = (counts(report.states, report.transitions), counts(states, transitions));
-            return Err(failure("states", format!("checker: {ours}; reference: {theirs}")));
         }
         Ok(Outcome::Same)
     }
 
     /// Compares the verdicts of a report that has to agree with the reference in everything.
-    fn verdicts(&mut self, report: &Report, scope: &'static str) -> Result<(), Failure> {
+    fn verdicts(&mut self, report: &Report) -> Result<(), Failure> {
         for verdict in &report.verdicts {
             let property = verdict.property;
-            self.count(property, scope, verdict.holds);
-            let Decided { holds, shortest } = decide(&self.graph, property, self.terms);
+            self.count(property, "exact", verdict.holds);
+            let Decided { holds, shortest } = self.decided(property);
             let reference = format!("reference: {}", words(Some(holds)));
             if verdict.holds != Some(holds) {
                 let class = format!("{}: {}", property.name(), words(verdict.holds));
@@ -164,11 +171,12 @@ impl Comparison<'_> {
 
     /// With any number of passages and tickets relabelled, nothing must be said to hold that the reference has refuted.
     fn relabelled(&mut self, without: Without) -> Result<(), Failure> {
-        for properties in SAFETY.iter().map(std::slice::from_ref).chain([&OTHERS[..]]) {
-            if without.h3 && properties[0] == Property::BoundedRegisters {
+        for mut properties in self.groups() {
+            properties.retain(|&property| !self.decided(property).holds);
+            if properties.is_empty() || without.h3 && properties[0] == Property::BoundedRegisters {
                 continue;
             }
-            let unbounded = Options { passages: None, relabel: None, ..options(self.program, properties) };
+            let unbounded = Options { passages: None, relabel: None, ..options(self.program, &properties) };
             let report = match run(self.program, &unbounded)? {
                 Ok(report) => report,
                 Err(Fault::Impure) if !without.h7 || !self.graph.begins_with_choice => {
@@ -179,8 +187,8 @@ impl Comparison<'_> {
             for verdict in &report.verdicts {
                 let property = verdict.property;
                 self.count(property, "relabelled", verdict.holds);
-                let Decided { holds, shortest } = decide(&self.graph, property, self.terms);
-                if !holds && verdict.holds == Some(true) {
+                let shortest = self.decided(property).shortest;
+                if verdict.holds == Some(true) {
                     let class = format!("{}: relabelled", property.name());
                     let details = format!("holds ({}); the reference violates it", verdict.scope);
                     return Err(failure(class, details));
@@ -204,7 +212,6 @@ impl Comparison<'_> {
             None => 2,
         };
         self.verdicts.entry((property.name(), scope)).or_default()[at] += 1;
-        let _ = waits_in_doorway;
     }
 }
 

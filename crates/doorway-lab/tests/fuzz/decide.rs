@@ -1,9 +1,8 @@
 //! The properties, decided naively on the reference's graph, each from its definition.
 
-use std::collections::{HashMap, HashSet};
-
 use doorway_core::Property;
 use doorway_lab::Region;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::reference::{Edge, Graph};
 
@@ -125,7 +124,7 @@ fn stuck(graph: &Graph, n: usize, crashes: usize, deadlock: bool) -> bool {
             |from: usize, edge: &Edge| crashed >> edge.p & 1 == 0 && !(deadlock && enters(graph, from, edge));
         let part = parts(graph, counts, step);
         // For each part, the processes that take steps in it, rest in it, or have crashed.
-        let mut content: HashMap<usize, usize> = HashMap::new();
+        let mut content: FxHashMap<usize, usize> = FxHashMap::default();
         for from in 0..graph.edges.len() {
             let Some(id) = part[from] else { continue };
             let set = content.entry(id).or_insert(crashed);
@@ -172,7 +171,7 @@ fn not_enabled(graph: &Graph, p: usize) -> Vec<bool> {
 /// and have neither entered nor given up since. `bad` judges them when the process enters, in the state after that.
 fn overtaking(graph: &Graph, n: usize, bad: impl Fn(&[usize], usize) -> bool) -> Decided {
     let start = (0, vec![Vec::new(); n]);
-    let mut seen: HashSet<(usize, Vec<Vec<usize>>)> = HashSet::from([start.clone()]);
+    let mut seen: FxHashSet<(usize, Vec<Vec<usize>>)> = FxHashSet::from_iter([start.clone()]);
     let mut level = vec![start];
     let mut steps = 0;
     while !level.is_empty() {

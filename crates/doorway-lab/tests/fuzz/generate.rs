@@ -85,6 +85,7 @@ impl Generator {
         program.k = 1 + self.below(n);
         program.crashes = self.below(2);
         program.workers = if self.one_in(16) { 2 } else { 1 };
+        program.states = if self.one_in(8) { 3_000 } else { 500 };
         program.bound = self.one_in(2).then(|| self.below(4) as u64);
         program.initial = if self.one_in(4) { 1 + self.below(2) as u64 } else { 0 };
         if self.without.h3 {

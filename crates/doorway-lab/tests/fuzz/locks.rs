@@ -40,6 +40,7 @@ pub(crate) fn empty(n: usize) -> Program {
         kills: 0,
         crashes: 0,
         workers: 1,
+        states: 500,
     }
 }
 

@@ -233,6 +233,8 @@ pub(crate) struct Program {
     pub(crate) kills: u32,
     pub(crate) crashes: usize,
     pub(crate) workers: usize,
+    /// With more states it is skipped.
+    pub(crate) states: usize,
 }
 
 impl Program {

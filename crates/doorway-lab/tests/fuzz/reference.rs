@@ -5,10 +5,11 @@
 //! value, after the combinator everything but its result, after a section everything but what it passes on. A branch, a
 //! plain `for` and a call forget nothing. States are whole values in one hash map, explored breadth first.
 
-use std::{cell::Cell, collections::HashMap, ptr, rc::Rc};
+use std::{cell::Cell, ptr, rc::Rc};
 
 use doorway_core::Ticket;
 use doorway_lab::Region;
+use rustc_hash::FxHashMap;
 
 use crate::program::{COUNTERS, DEEPEST, Expr, Form, Kind, Loop, Place, Program, Routine, Stmt, Val};
 
@@ -127,7 +128,7 @@ pub(crate) fn explore(program: &Program, passages: Option<u32>, most: usize) -> 
     let start = Process { section: Section::Remainder, fresh: true, held: Val::Num(0), stack: Vec::new() };
     let processes = vec![Rc::new(start); program.n];
     let mut states = vec![State { registers, processes, left: vec![passages.unwrap_or(1); program.n], kills: 0 }];
-    let mut ids = HashMap::from([(states[0].clone(), 0)]);
+    let mut ids = FxHashMap::from_iter([(states[0].clone(), 0)]);
     let mut graph = Graph { depth: vec![0], ..Graph::default() };
     while graph.edges.len() < states.len() {
         let from = graph.edges.len();
@@ -219,8 +220,9 @@ impl<'p> Machine<'p> {
         for outcome in 0..outcomes {
             let (mut state, mut process) = (state.clone(), process.clone());
             let top = process.stack.last().expect("a process in a section is somewhere");
-            if let Some(answer) = self.perform(next(&process), &top.env, p, &mut state.registers, outcome) {
-                process.fresh &= process.section != Section::Exit;
+            let answer = self.perform(next(&process), &top.env, p, &mut state.registers, outcome);
+            process.fresh &= process.section != Section::Exit;
+            if let Some(answer) = answer {
                 process.stack.iter_mut().for_each(|frame| frame.made = true);
                 let top = process.stack.last_mut().expect("it is still there");
                 top.pc += 1;
