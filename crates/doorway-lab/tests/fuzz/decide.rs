@@ -30,6 +30,14 @@ pub(crate) fn decide(graph: &Graph, property: Property, terms: Terms) -> Decided
         Decided { holds: shortest.is_none(), shortest }
     };
     let never = |bad: bool| Decided { holds: !bad, shortest: None };
+    let waits_in_doorway = || (0..n).any(|p| lingers(graph, p, Region::Doorway));
+    if property.name() == "bounded-doorway" {
+        return never(waits_in_doorway());
+    }
+    // Order is about doorways that are passed in a bounded number of steps.
+    if matches!(property, Property::Fcfs | Property::KFcfs | Property::Fife) && waits_in_doorway() {
+        return never(true);
+    }
     match property {
         Property::MutualExclusion => shortest(&|state| inside(state) > 1),
         Property::KExclusion => shortest(&|state| inside(state) > k),
@@ -45,11 +53,6 @@ pub(crate) fn decide(graph: &Graph, property: Property, terms: Terms) -> Decided
         Property::StarvationFreedom => never(stuck(graph, n, crashes, false)),
         other => unreachable!("{other} is not compared"),
     }
-}
-
-/// Whether a process can take steps for ever in its doorway.
-pub(crate) fn waits_in_doorway(graph: &Graph, n: usize) -> bool {
-    (0..n).any(|p| lingers(graph, p, Region::Doorway))
 }
 
 fn enters(graph: &Graph, from: usize, edge: &Edge) -> bool {
@@ -106,7 +109,8 @@ fn lingers(graph: &Graph, p: usize, region: Region) -> bool {
     let part = parts(graph, counts, |_, _| true);
     let mut states = 0..graph.edges.len();
     states.any(|from| {
-        counts(from) && graph.edges[from].iter().any(|edge| edge.p == p && counts(edge.to) && part[edge.to] == part[from])
+        counts(from)
+            && graph.edges[from].iter().any(|edge| edge.p == p && counts(edge.to) && part[edge.to] == part[from])
     })
 }
 
@@ -120,8 +124,7 @@ fn stuck(graph: &Graph, n: usize, crashes: usize, deadlock: bool) -> bool {
             return false;
         }
         let counts = |state: usize| matches!(graph.regions[state][victim], Region::Doorway | Region::Waiting);
-        let step =
-            |from: usize, edge: &Edge| crashed >> edge.p & 1 == 0 && !(deadlock && enters(graph, from, edge));
+        let step = |from: usize, edge: &Edge| crashed >> edge.p & 1 == 0 && !(deadlock && enters(graph, from, edge));
         let part = parts(graph, counts, step);
         // For each part, the processes that take steps in it, rest in it, or have crashed.
         let mut content: FxHashMap<usize, usize> = FxHashMap::default();

@@ -165,7 +165,9 @@ impl Interpreter {
                 Stmt::Call(helper, argument) => {
                     let given = argument.eval(env, p);
                     env.push(match self.program.helpers.get(*helper) {
-                        Some(routine) if deep < DEEPEST => self.routine(m, Here { p, deep: deep + 1 }, routine, given)?,
+                        Some(routine) if deep < DEEPEST => {
+                            self.routine(m, Here { p, deep: deep + 1 }, routine, given)?
+                        }
                         _ => Val::Num(0),
                     });
                 }
@@ -281,7 +283,7 @@ fn waiting_at<M: Full, T: Typed>(
     m: &mut M,
     site: usize,
     register: Register<T>,
-    until: impl Fn(T) -> bool,
+    until: impl Fn(T) -> bool + Sync,
 ) -> Result<(), M::Halt> {
     match site % 8 {
         0 => m.wait(register, until),

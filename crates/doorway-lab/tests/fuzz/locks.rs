@@ -84,8 +84,10 @@ fn burns_lamport(n: usize) -> Program {
     let mut program = flags(n);
     let up = |back| vec![Stmt::Test(flag(recent(back)), recent(0))];
     let scan = combinator(Form::Find, Items::Below, up(0), constant(0), recent(0));
-    let retreat =
-        vec![Stmt::Write(flag(Expr::Me), constant(0)), wait(flag(Expr::Add(Box::new(recent(0)), Box::new(constant(2)))), not(recent(0)))];
+    let retreat = vec![
+        Stmt::Write(flag(Expr::Me), constant(0)),
+        wait(flag(Expr::Add(Box::new(recent(0)), Box::new(constant(2)))), not(recent(0))),
+    ];
     let again = combinator(
         Form::Repeat,
         Items::All,
@@ -95,8 +97,7 @@ fn burns_lamport(n: usize) -> Program {
     );
     let down = wait(flag(recent(0)), not(recent(0)));
     program.doorway.body = Vec::new();
-    program.waiting.body =
-        vec![again, combinator(Form::Each, Items::Above, vec![down], constant(0), constant(0))];
+    program.waiting.body = vec![again, combinator(Form::Each, Items::Above, vec![down], constant(0), constant(0))];
     program
 }
 
@@ -123,10 +124,7 @@ fn peterson(n: usize) -> Program {
     let mut program = empty(n);
     program.doorway.body = vec![Stmt::Write(flag(Expr::Me), constant(1)), Stmt::Write(count(0), Expr::Me)];
     let other = flag(Expr::Equal(Box::new(Expr::Me), Box::new(constant(0))));
-    let look = vec![
-        Stmt::Test(other, recent(0)),
-        Stmt::Test(count(0), equal(recent(0), Expr::Me)),
-    ];
+    let look = vec![Stmt::Test(other, recent(0)), Stmt::Test(count(0), equal(recent(0), Expr::Me))];
     program.waiting.body =
         vec![combinator(Form::Repeat, Items::All, look, constant(0), not(and(recent(0), recent(1))))];
     program.exit.body = vec![Stmt::Write(flag(Expr::Me), constant(0))];
@@ -176,8 +174,7 @@ fn swap_or_choose(n: usize) -> Program {
 fn bakery(n: usize) -> Program {
     let mut program = empty(n);
     let max = Expr::Max(Box::new(recent(2)), Box::new(recent(0)));
-    let largest =
-        combinator(Form::Fold, Items::Others, vec![Stmt::Read(ticket(recent(0)))], max, constant(0));
+    let largest = combinator(Form::Fold, Items::Others, vec![Stmt::Read(ticket(recent(0)))], max, constant(0));
     program.doorway.body = vec![
         Stmt::Write(flag(Expr::Me), constant(1)),
         largest,

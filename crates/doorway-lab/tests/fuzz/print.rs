@@ -80,7 +80,10 @@ fn block(block: &[Stmt], indent: usize, out: &mut String) -> fmt::Result {
                     Form::Each => writeln!(out, "each $0 in {items}   // site {site}")?,
                     Form::Fold => writeln!(out, "fold $0 in {items}, $1 = {init} then {next}   // site {site}")?,
                     Form::FoldUntil => {
-                        writeln!(out, "fold_until $0 in {items}, $1 = {init} then {next}, stop if {stop}   // site {site}")?;
+                        writeln!(
+                            out,
+                            "fold_until $0 in {items}, $1 = {init} then {next}, stop if {stop}   // site {site}"
+                        )?;
                     }
                     Form::Find => writeln!(out, "find $0 in {items} with {stop}   // site {site}")?,
                     Form::Repeat => {

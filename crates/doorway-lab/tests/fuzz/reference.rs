@@ -115,13 +115,15 @@ pub(crate) struct Graph {
     pub(crate) largest: Vec<u64>,
     /// A round of a loop made no access, which the lab may refuse.
     pub(crate) idle: bool,
-    /// A passage, a death or giving up can begin with a choice.
+    /// A passage can begin with a choice.
     pub(crate) begins_with_choice: bool,
+    /// Dying or giving up can begin with a choice, which the lab may refuse.
+    pub(crate) ends_with_choice: bool,
 }
 
 /// Explores the program; at most so many states.
 pub(crate) fn explore(program: &Program, passages: Option<u32>, most: usize) -> Result<Graph, Refused> {
-    let machine = Machine { program, idle: Cell::new(false), chooses: Cell::new(false) };
+    let machine = Machine { program, idle: Cell::new(false), chooses: [Cell::new(false), Cell::new(false)] };
     let mut registers = vec![Val::Num(0); program.n];
     registers.extend([Val::Num(program.initial); COUNTERS]);
     registers.extend(program.tickets.then(|| vec![Val::Ticket(Ticket::ZERO); program.n]).into_iter().flatten());
@@ -152,7 +154,8 @@ pub(crate) fn explore(program: &Program, passages: Option<u32>, most: usize) -> 
         let size = |value: &Val| if let Val::Ticket(ticket) = value { ticket.label() } else { value.num() };
         graph.largest.push(state.registers.iter().map(size).max().unwrap_or(0));
     }
-    (graph.idle, graph.begins_with_choice) = (machine.idle.get(), machine.chooses.get());
+    graph.idle = machine.idle.get();
+    [graph.begins_with_choice, graph.ends_with_choice] = machine.chooses.each_ref().map(Cell::get);
     Ok(graph)
 }
 
@@ -172,8 +175,8 @@ struct Machine<'p> {
     program: &'p Program,
     /// A round of a loop made no access.
     idle: Cell<bool>,
-    /// A passage, a death or giving up began with a choice.
-    chooses: Cell<bool>,
+    /// A passage began with a choice; dying or giving up did.
+    chooses: [Cell<bool>; 2],
 }
 
 impl<'p> Machine<'p> {
@@ -237,14 +240,7 @@ impl<'p> Machine<'p> {
     }
 
     /// Makes an access; the answer, if it has a value. `None` for a wait in vain, which leaves everything as it is.
-    fn perform(
-        &self,
-        stmt: &Stmt,
-        env: &[Val],
-        p: usize,
-        registers: &mut [Val],
-        outcome: u32,
-    ) -> Option<Option<Val>> {
+    fn perform(&self, stmt: &Stmt, env: &[Val], p: usize, registers: &mut [Val], outcome: u32) -> Option<Option<Val>> {
         let n = self.program.n;
         let eval = |e: &Expr| e.eval(env, p);
         let (place, kind) = match stmt {
@@ -308,7 +304,8 @@ impl<'p> Machine<'p> {
         if process.section == Section::Remainder {
             return Err(Refused::Idle);
         }
-        self.chooses.set(self.chooses.get() || matches!(next(&process), Stmt::Choose(_)));
+        let chooses = &self.chooses[usize::from(section != Section::Doorway)];
+        chooses.set(chooses.get() || matches!(next(&process), Stmt::Choose(_)));
         Ok(process)
     }
 
