@@ -61,6 +61,8 @@ pub(crate) enum Outcome {
 pub(crate) struct Failure {
     pub(crate) class: String,
     pub(crate) details: String,
+    /// Of several disagreements on a program the one with the smallest number is shown: a false "holds" first.
+    weight: u8,
 }
 
 /// How often each verdict was given, by property: holds, violated, not decided.
@@ -71,6 +73,7 @@ struct Comparison<'a> {
     graph: Graph,
     decided: Vec<(Property, Decided)>,
     verdicts: &'a mut Verdicts,
+    failures: Vec<Failure>,
 }
 
 pub(crate) fn compare(program: &Program, without: Without, verdicts: &mut Verdicts) -> Result<Outcome, Failure> {
@@ -98,7 +101,7 @@ pub(crate) fn compare(program: &Program, without: Without, verdicts: &mut Verdic
     let program = &Arc::new(program.clone());
     let all = SAFETY.into_iter().chain(others());
     let decided = all.map(|property| (property, decide(&graph, property, terms))).collect();
-    let mut comparison = Comparison { program, graph, decided, verdicts };
+    let mut comparison = Comparison { program, graph, decided, verdicts, failures: Vec::new() };
     if without.h4 && comparison.decided(Property::Fcfs) == (Decided { holds: false, shortest: None }) {
         return Ok(Outcome::LeftOut);
     }
@@ -122,7 +125,7 @@ fn options(program: &Program, properties: &[Property]) -> Options {
 }
 
 fn failure(class: impl Into<String>, details: impl Into<String>) -> Failure {
-    Failure { class: class.into(), details: details.into() }
+    Failure { class: class.into(), details: details.into(), weight: 0 }
 }
 
 /// The checker must not panic, whatever it is given.
@@ -159,18 +162,20 @@ impl Comparison<'_> {
                 Err(fault) if may_refuse(&fault, self.program, &self.graph) => return Ok(Outcome::Refused),
                 Err(fault) => return Err(failure(format!("refused: {fault}"), "the reference runs it")),
             };
-            self.verdicts(&report)?;
+            self.verdicts(&report);
             if number == 0 && (!report.complete || (report.states, report.transitions) != (states, transitions)) {
                 let counts = |states, transitions| format!("{states} states and {transitions} transitions");
                 let (ours, theirs) = (counts(report.states, report.transitions), counts(states, transitions));
-                return Err(failure("states", format!("checker: {ours}; reference: {theirs}")));
+                let failure = failure("states", format!("checker: {ours}; reference: {theirs}"));
+                self.failures.push(Failure { weight: 3, ..failure });
             }
         }
-        Ok(Outcome::Same)
+        let worst = self.failures.drain(..).min_by_key(|failure| failure.weight);
+        worst.map_or(Ok(Outcome::Same), Err)
     }
 
     /// Compares the verdicts of a report that has to agree with the reference in everything.
-    fn verdicts(&mut self, report: &Report) -> Result<(), Failure> {
+    fn verdicts(&mut self, report: &Report) {
         for verdict in &report.verdicts {
             let property = verdict.property;
             self.count(property, "exact", verdict.holds);
@@ -178,15 +183,18 @@ impl Comparison<'_> {
             let reference = format!("reference: {}", words(Some(holds)));
             if verdict.holds != Some(holds) {
                 let class = format!("{}: {}", property.name(), words(verdict.holds));
-                return Err(failure(class, format!("{} ({}); {reference}", property.name(), verdict.scope)));
+                let weight = [Some(true), Some(false), None].iter().position(|holds| *holds == verdict.holds);
+                let failure = failure(class, format!("{} ({}); {reference}", property.name(), verdict.scope));
+                self.failures.push(Failure { weight: weight.unwrap_or(0) as u8, ..failure });
+                continue;
             }
             let length = verdict.trace.as_ref().map(|trace| trace.steps.len());
             if shortest.is_some() && shortest != length {
                 let lengths = format!("checker {length:?}, reference {shortest:?}");
-                return Err(failure(format!("{}: length", property.name()), lengths));
+                let failure = failure(format!("{}: length", property.name()), lengths);
+                self.failures.push(Failure { weight: 4, ..failure });
             }
         }
-        Ok(())
     }
 
     /// With any number of passages and tickets relabelled, nothing must be said to hold that the reference has refuted.

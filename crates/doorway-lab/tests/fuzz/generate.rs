@@ -63,7 +63,7 @@ impl Generator {
     pub(crate) fn program(&mut self) -> Program {
         let n = if self.one_in(8) { 3 } else { 2 };
         let style = self.below(2);
-        let lock = self.below(locks::LOCKS.len() - usize::from(self.without.h1));
+        let lock = self.below(locks::LOCKS.len() - if self.without.h1 { locks::WITH_HELPERS } else { 0 });
         self.tickets = if style == 0 { locks::LOCKS[lock].1 } else { self.one_in(5) };
         self.bounded = self.tickets || self.one_in(4);
         let mut program = if style == 0 { locks::LOCKS[lock].0(n) } else { self.anything(n) };
@@ -154,7 +154,8 @@ impl Generator {
     }
 
     fn items(&mut self) -> Items {
-        match self.below(6) {
+        match self.below(7) {
+            6 => Items::Side(self.expr(1)),
             0 => Items::All,
             1 => Items::Below,
             2 => Items::Above,

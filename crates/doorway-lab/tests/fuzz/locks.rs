@@ -8,7 +8,7 @@ use crate::{
 /// Makes a lock for so many processes.
 type Make = fn(usize) -> Program;
 
-/// All of them, and whether they use tickets. The last one has a helper.
+/// All of them, and whether they use tickets. The last ones have helpers.
 pub(crate) const LOCKS: &[(Make, bool)] = &[
     (flags, false),
     (burns_lamport, false),
@@ -18,8 +18,12 @@ pub(crate) const LOCKS: &[(Make, bool)] = &[
     (swap_or_choose, false),
     (bakery, true),
     (bakery, true),
-    (burns_lamport_with_a_helper, false),
+    (two_scans, false),
+    (two_scans_of_which_one_counts, false),
 ];
+
+/// How many have helpers.
+pub(crate) const WITH_HELPERS: usize = 2;
 
 pub(crate) fn empty(n: usize) -> Program {
     let nothing = || Routine { body: Vec::new(), result: recent(0) };
@@ -101,20 +105,29 @@ fn burns_lamport(n: usize) -> Program {
     program
 }
 
-/// A lock with one helper for two scans, of which the first looks at nothing where the process is 0.
-fn burns_lamport_with_a_helper(n: usize) -> Program {
+/// A flag up, and down again if another is up, with one helper for the scans of both sides. One of them looks at nothing
+/// in the first process, and one in the last.
+fn two_scans(n: usize) -> Program {
+    scans(n, not(and(not(recent(0)), not(recent(1)))))
+}
+
+/// The same, but only the first scan counts: not exclusive.
+fn two_scans_of_which_one_counts(n: usize) -> Program {
+    scans(n, recent(1))
+}
+
+fn scans(n: usize, taken: Expr) -> Program {
     let mut program = empty(n);
-    let up = and(recent(0), not(equal(recent(1), Expr::Me)));
-    let body = vec![Stmt::Test(flag(recent(0)), up)];
-    let scan = combinator(Form::Find, Items::UpTo(recent(0)), body, constant(0), recent(0));
+    let body = vec![Stmt::Test(flag(recent(0)), recent(0))];
+    let scan = combinator(Form::Find, Items::Side(recent(0)), body, constant(0), recent(0));
     program.helpers = vec![Routine { body: vec![scan], result: recent(0) }];
     let round = vec![
         Stmt::Write(flag(Expr::Me), constant(1)),
-        Stmt::Call(0, Expr::Me),
-        Stmt::Call(0, constant(n as u64)),
-        Stmt::If(recent(0), vec![Stmt::Write(flag(Expr::Me), constant(0))], Vec::new()),
+        Stmt::Call(0, constant(0)),
+        Stmt::Call(0, constant(1)),
+        Stmt::If(taken.clone(), vec![Stmt::Write(flag(Expr::Me), constant(0))], Vec::new()),
     ];
-    program.waiting.body = vec![combinator(Form::Repeat, Items::All, round, constant(0), not(recent(0)))];
+    program.waiting.body = vec![combinator(Form::Repeat, Items::All, round, constant(0), not(taken))];
     program.exit.body = vec![Stmt::Write(flag(Expr::Me), constant(0))];
     program
 }
