@@ -12,8 +12,9 @@ use crate::{
     decide::{Decided, Terms, decide},
     generate::{Without, enough},
     interpret::subject,
+    process::Refused,
     program::{Program, Stmt},
-    reference::{Graph, Refused, explore},
+    reference::{Graph, explore},
 };
 
 /// Properties that the search itself decides. It stops at the first violation, so each has a search of its own.
@@ -148,6 +149,15 @@ impl Comparison<'_> {
         [together].into_iter().chain(alone.into_iter().map(|property| vec![property])).collect()
     }
 
+    /// Whether the lab is right to refuse the program. It may look beyond the bound on passages.
+    fn may_refuse(&self, fault: &Fault) -> bool {
+        let beyond = || match explore(self.program, Some(6), 20_000) {
+            Ok(graph) => may_refuse(fault, self.program, &graph),
+            Err(_) => matches!(fault, Fault::IdleSection(_) | Fault::IdleIteration(_)),
+        };
+        may_refuse(fault, self.program, &self.graph) || self.program.passages.is_some() && beyond()
+    }
+
     fn decided(&self, property: Property) -> Decided {
         self.decided.iter().find(|(known, _)| *known == property).expect("all are decided").1
     }
@@ -159,7 +169,7 @@ impl Comparison<'_> {
         for (number, properties) in self.groups().iter().enumerate() {
             let report = match run(self.program, &options(self.program, properties))? {
                 Ok(report) => report,
-                Err(fault) if may_refuse(&fault, self.program, &self.graph) => return Ok(Outcome::Refused),
+                Err(fault) if self.may_refuse(&fault) => return Ok(Outcome::Refused),
                 Err(fault) => return Err(failure(format!("refused: {fault}"), "the reference runs it")),
             };
             self.verdicts(&report);

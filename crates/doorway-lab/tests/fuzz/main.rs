@@ -16,6 +16,7 @@ mod generate;
 mod interpret;
 mod locks;
 mod print;
+mod process;
 mod program;
 mod reference;
 mod shrink;
@@ -37,7 +38,7 @@ use generate::{Generator, Without};
 use program::Program;
 
 /// How many cases `cargo test` runs.
-const CASES: u64 = 4_000;
+const CASES: u64 = 8_000;
 
 fn setting<T: FromStr>(name: &str) -> Option<T> {
     env::var(name).ok().and_then(|value| value.parse().ok())
