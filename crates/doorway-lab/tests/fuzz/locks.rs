@@ -168,17 +168,13 @@ fn numbers(n: usize) -> Program {
 fn swap_or_choose(n: usize) -> Program {
     let mut program = empty(n);
     let place = || flag(constant(0));
-    let wait = wait(place(), not(recent(0)));
     let attempt = vec![
-        Stmt::Write(flag(Expr::Me), recent(1)),
         Stmt::Choose(2),
-        Stmt::If(recent(0), vec![wait], Vec::new()),
+        Stmt::If(recent(0), vec![wait(place(), not(recent(0)))], Vec::new()),
         Stmt::Swap(place(), constant(1)),
     ];
-    program.waiting.body =
-        vec![combinator(Form::Repeat, Items::All, attempt[1..].to_vec(), constant(0), not(recent(0)))];
-    program.doorway.body = vec![attempt[0].clone()];
-    program.doorway.body[0] = Stmt::Test(count(0), recent(0));
+    program.doorway.body = vec![Stmt::Test(count(0), recent(0))];
+    program.waiting.body = vec![combinator(Form::Repeat, Items::All, attempt, constant(0), not(recent(0)))];
     program.exit.body = vec![Stmt::Write(place(), constant(0))];
     program
 }

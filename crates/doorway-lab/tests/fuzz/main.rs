@@ -92,7 +92,7 @@ fn the_checker_agrees_with_the_reference() {
                     if case >= cases.end {
                         break;
                     }
-                    if case % 50_000 == 0 && case > 0 {
+                    if case.is_multiple_of(50_000) && case > 0 {
                         println!("{case} cases, {:.0} s", started.elapsed().as_secs_f64());
                     }
                     let program = Generator::new(seed, case, without).program();

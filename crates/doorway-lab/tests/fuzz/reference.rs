@@ -54,8 +54,8 @@ pub(crate) fn explore(program: &Program, passages: Option<u32>, most: usize) -> 
     let mut registers = vec![Val::Num(0); program.n];
     registers.extend([Val::Num(program.initial); COUNTERS]);
     registers.extend(program.tickets.then(|| vec![Val::Ticket(Ticket::ZERO); program.n]).into_iter().flatten());
-    let start = Process { section: Section::Remainder, fresh: true, held: Val::Num(0), stack: Vec::new() };
-    let processes = vec![Rc::new(start); program.n];
+    let start = Rc::new(Process { section: Section::Remainder, fresh: true, held: Val::Num(0), stack: Vec::new() });
+    let processes = vec![start; program.n];
     let mut states = vec![State { registers, processes, left: vec![passages.unwrap_or(1); program.n], kills: 0 }];
     let mut ids = FxHashMap::from_iter([(states[0].clone(), 0)]);
     let mut graph = Graph { depth: vec![0], ..Graph::default() };
