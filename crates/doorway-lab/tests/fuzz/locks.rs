@@ -202,3 +202,17 @@ fn bakery(n: usize) -> Program {
     program.exit.body = vec![Stmt::Write(ticket(Expr::Me), Expr::Nth(0))];
     program
 }
+
+/// A wait whose rounds begin with a loop that ends at once: it may be given up at its first access all the same.
+pub(crate) fn wait_after_an_empty_wait() -> Program {
+    let mut program = empty(2);
+    let write = || Stmt::Write(count(0), constant(0));
+    let nothing = combinator(Form::Repeat, Items::All, Vec::new(), constant(0), constant(1));
+    let round = vec![nothing, write()];
+    program.doorway.body = vec![write()];
+    program.waiting.body = vec![combinator(Form::Repeat, Items::All, round, constant(0), constant(1))];
+    program.exit.body = vec![write()];
+    program.abandon = Some(program.exit.clone());
+    program.number_sites();
+    program
+}

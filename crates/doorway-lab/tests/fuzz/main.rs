@@ -125,3 +125,11 @@ fn the_checker_agrees_with_the_reference() {
     panic::set_hook(usual);
     assert!(shown.is_empty(), "{shown}");
 }
+
+/// What the fuzzer found after 7,221 cases: whether a wait may be given up depended on forgetting.
+#[test]
+fn a_wait_may_be_given_up_after_a_loop_without_an_access() {
+    let program = locks::wait_after_an_empty_wait();
+    let outcome = compare(&program, Without::default(), &mut Verdicts::new());
+    assert!(matches!(outcome, Ok(Outcome::Same)), "{outcome:?}\n{program}");
+}
