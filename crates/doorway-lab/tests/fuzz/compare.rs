@@ -149,13 +149,14 @@ impl Comparison<'_> {
         [together].into_iter().chain(alone.into_iter().map(|property| vec![property])).collect()
     }
 
-    /// Whether the lab is right to refuse the program. It may look beyond the bound on passages.
+    /// Whether the lab is right to refuse the program. It may look beyond the bounds on passages and kills.
     fn may_refuse(&self, fault: &Fault) -> bool {
-        let beyond = || match explore(self.program, Some(6), 20_000) {
-            Ok(graph) => may_refuse(fault, self.program, &graph),
+        let more = Program { kills: 6, ..Program::clone(self.program) };
+        let beyond = || match explore(&more, Some(6), 20_000) {
+            Ok(graph) => may_refuse(fault, &more, &graph),
             Err(_) => matches!(fault, Fault::IdleSection(_) | Fault::IdleIteration(_)),
         };
-        may_refuse(fault, self.program, &self.graph) || self.program.passages.is_some() && beyond()
+        may_refuse(fault, self.program, &self.graph) || (more.passages.is_some() || more.killed.is_some()) && beyond()
     }
 
     fn decided(&self, property: Property) -> Decided {
