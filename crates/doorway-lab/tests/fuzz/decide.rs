@@ -1,9 +1,8 @@
 //! The properties, decided naively on the reference's graph, each from its definition.
 
-use std::collections::{HashMap, HashSet};
-
 use doorway_core::Property;
 use doorway_lab::Region;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::reference::{Edge, Graph};
 
@@ -31,6 +30,14 @@ pub(crate) fn decide(graph: &Graph, property: Property, terms: Terms) -> Decided
         Decided { holds: shortest.is_none(), shortest }
     };
     let never = |bad: bool| Decided { holds: !bad, shortest: None };
+    let waits_in_doorway = || (0..n).any(|p| lingers(graph, p, Region::Doorway));
+    if property.name() == "bounded-doorway" {
+        return never(waits_in_doorway());
+    }
+    // Order is about doorways that are passed in a bounded number of steps.
+    if matches!(property, Property::Fcfs | Property::KFcfs | Property::Fife) && waits_in_doorway() {
+        return never(true);
+    }
     match property {
         Property::MutualExclusion => shortest(&|state| inside(state) > 1),
         Property::KExclusion => shortest(&|state| inside(state) > k),
@@ -46,11 +53,6 @@ pub(crate) fn decide(graph: &Graph, property: Property, terms: Terms) -> Decided
         Property::StarvationFreedom => never(stuck(graph, n, crashes, false)),
         other => unreachable!("{other} is not compared"),
     }
-}
-
-/// Whether a process can take steps for ever in its doorway.
-pub(crate) fn waits_in_doorway(graph: &Graph, n: usize) -> bool {
-    (0..n).any(|p| lingers(graph, p, Region::Doorway))
 }
 
 fn enters(graph: &Graph, from: usize, edge: &Edge) -> bool {
@@ -125,7 +127,7 @@ fn stuck(graph: &Graph, n: usize, crashes: usize, deadlock: bool) -> bool {
         let step = |from: usize, edge: &Edge| crashed >> edge.p & 1 == 0 && !(deadlock && enters(graph, from, edge));
         let part = parts(graph, counts, step);
         // For each part, the processes that take steps in it, rest in it, or have crashed.
-        let mut content: HashMap<usize, usize> = HashMap::new();
+        let mut content: FxHashMap<usize, usize> = FxHashMap::default();
         for from in 0..graph.edges.len() {
             let Some(id) = part[from] else { continue };
             let set = content.entry(id).or_insert(crashed);
@@ -172,7 +174,7 @@ fn not_enabled(graph: &Graph, p: usize) -> Vec<bool> {
 /// and have neither entered nor given up since. `bad` judges them when the process enters, in the state after that.
 fn overtaking(graph: &Graph, n: usize, bad: impl Fn(&[usize], usize) -> bool) -> Decided {
     let start = (0, vec![Vec::new(); n]);
-    let mut seen: HashSet<(usize, Vec<Vec<usize>>)> = HashSet::from([start.clone()]);
+    let mut seen: FxHashSet<(usize, Vec<Vec<usize>>)> = FxHashSet::from_iter([start.clone()]);
     let mut level = vec![start];
     let mut steps = 0;
     while !level.is_empty() {

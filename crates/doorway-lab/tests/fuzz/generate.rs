@@ -16,14 +16,18 @@ pub(crate) struct Without {
     pub(crate) h3: bool,
     /// Gaps that are declared too small.
     pub(crate) h5: bool,
+    /// Doorways that wait.
+    pub(crate) h4: bool,
     /// Passages that begin with a choice, and choices among more than 255.
     pub(crate) h7: bool,
+    /// Waits that may be given up.
+    pub(crate) abandon: bool,
 }
 
 impl Without {
     pub(crate) fn parse(list: &str) -> Self {
         let has = |name: &str| list.split(',').any(|item| item.trim() == name);
-        Self { h1: has("h1"), h3: has("h3"), h5: has("h5"), h7: has("h7") }
+        Self { h1: has("h1"), h3: has("h3"), h4: has("h4"), h5: has("h5"), h7: has("h7"), abandon: has("abandon") }
     }
 }
 
@@ -59,7 +63,7 @@ impl Generator {
     pub(crate) fn program(&mut self) -> Program {
         let n = if self.one_in(8) { 3 } else { 2 };
         let style = self.below(2);
-        let lock = self.below(locks::LOCKS.len());
+        let lock = self.below(locks::LOCKS.len() - if self.without.h1 { locks::WITH_HELPERS } else { 0 });
         self.tickets = if style == 0 { locks::LOCKS[lock].1 } else { self.one_in(5) };
         self.bounded = self.tickets || self.one_in(4);
         let mut program = if style == 0 { locks::LOCKS[lock].0(n) } else { self.anything(n) };
@@ -70,7 +74,14 @@ impl Generator {
                 self.change(&mut program);
             }
         }
-        if self.one_in(6) {
+        program.states = if self.one_in(if self.tickets { 3 } else { 8 }) { 3_000 } else { 500 };
+        if style == 0 && self.tickets && n == 2 && !self.without.h5 && self.one_in(4) {
+            // Tickets come to be that large in three passages each.
+            (program.passages, program.states) = (Some(3), 3_000);
+            let skipped = std::mem::take(&mut program.waiting.body);
+            program.waiting.body = vec![self.unless_above(skipped, 0)];
+        }
+        if self.one_in(6) && !self.without.abandon {
             program.abandon = Some(match self.below(3) {
                 0 => program.exit.clone(),
                 _ => Routine { body: self.block(1, 2), result: self.expr(1) },
@@ -85,23 +96,19 @@ impl Generator {
         program.k = 1 + self.below(n);
         program.crashes = self.below(2);
         program.workers = if self.one_in(16) { 2 } else { 1 };
-        program.bound = self.one_in(2).then(|| self.below(4) as u64);
+        program.bound = self.one_in(2).then(|| self.below(7) as u64);
         program.initial = if self.one_in(4) { 1 + self.below(2) as u64 } else { 0 };
         if self.without.h3 {
             program.initial = program.initial.min(program.bound.unwrap_or(u64::MAX));
         }
-        program.gap = self.gap(&mut program);
+        program.gap = self.gap(&program);
         program.number_sites();
         program
     }
 
     /// The gap to declare: one that is wide enough, or any.
-    fn gap(&mut self, program: &mut Program) -> u32 {
-        // A ticket can be met again by at most as many successors as there are in the text, times the rounds of loops.
-        let mut successors = 0;
-        program.exprs_mut(|e| count_successors(e, &mut successors));
-        let enough = (1 + 3 * successors).clamp(2, 12);
-        if self.without.h5 || self.one_in(2) { enough } else { 2 }
+    fn gap(&mut self, program: &Program) -> u32 {
+        if self.without.h5 || self.one_in(2) { enough(program) } else { 2 }
     }
 
     fn anything(&mut self, n: usize) -> Program {
@@ -147,7 +154,8 @@ impl Generator {
     }
 
     fn items(&mut self) -> Items {
-        match self.below(6) {
+        match self.below(7) {
+            6 => Items::Side(self.expr(1)),
             0 => Items::All,
             1 => Items::Below,
             2 => Items::Above,
@@ -216,6 +224,12 @@ impl Generator {
         }
     }
 
+    /// Does something unless a ticket is above some number.
+    fn unless_above(&mut self, block: Vec<Stmt>, back: usize) -> Stmt {
+        let number = Expr::Nth(1 + self.below(5) as u32);
+        Stmt::If(Expr::Before(Box::new(number), Box::new(recent(back))), Vec::new(), block)
+    }
+
     /// Changes one thing.
     fn change(&mut self, program: &mut Program) {
         let mut blocks = 0;
@@ -231,7 +245,7 @@ impl Generator {
                 return;
             }
             let at = self.below(block.len() + 1);
-            match (self.below(9), block.get(at).cloned()) {
+            match (self.below(if self.tickets { 12 } else { 9 }), block.get(at).cloned()) {
                 (0, Some(_)) => drop(block.remove(at)),
                 (1, Some(stmt)) => block.insert(at, stmt),
                 (2, Some(_)) => block[at] = self.stmt(2),
@@ -252,11 +266,23 @@ impl Generator {
                     inner.items = self.items();
                     block[at] = Stmt::Loop(inner);
                 }
+                (9.., Some(stmt)) if !self.without.h5 => {
+                    let back = self.below(3);
+                    block[at] = self.unless_above(vec![stmt], back);
+                }
                 _ => block.insert(at, self.stmt(2)),
             }
         });
         program.helpers.extend(helper);
     }
+}
+
+/// A gap that is wide enough: a ticket can be met again by at most as many successors as there are in the text, times the
+/// rounds of a loop.
+pub(crate) fn enough(program: &Program) -> u32 {
+    let mut successors = 0;
+    program.clone().exprs_mut(|e| count_successors(e, &mut successors));
+    (1 + 3 * successors).clamp(2, 12)
 }
 
 fn count_successors(e: &Expr, count: &mut u32) {

@@ -8,18 +8,22 @@ use crate::{
 /// Makes a lock for so many processes.
 type Make = fn(usize) -> Program;
 
-/// All of them, and whether they use tickets.
+/// All of them, and whether they use tickets. The last ones have helpers.
 pub(crate) const LOCKS: &[(Make, bool)] = &[
     (flags, false),
     (burns_lamport, false),
-    (burns_lamport_with_a_helper, false),
     (peterson, false),
     (compare_and_swap, false),
     (numbers, false),
     (swap_or_choose, false),
     (bakery, true),
     (bakery, true),
+    (two_scans, false),
+    (two_scans_of_which_one_counts, false),
 ];
+
+/// How many have helpers.
+pub(crate) const WITH_HELPERS: usize = 2;
 
 pub(crate) fn empty(n: usize) -> Program {
     let nothing = || Routine { body: Vec::new(), result: recent(0) };
@@ -40,6 +44,7 @@ pub(crate) fn empty(n: usize) -> Program {
         kills: 0,
         crashes: 0,
         workers: 1,
+        states: 500,
     }
 }
 
@@ -100,20 +105,29 @@ fn burns_lamport(n: usize) -> Program {
     program
 }
 
-/// A lock with one helper for two scans, of which the first looks at nothing where the process is 0.
-fn burns_lamport_with_a_helper(n: usize) -> Program {
+/// A flag up, and down again if another is up, with one helper for the scans of both sides. One of them looks at nothing
+/// in the first process, and one in the last.
+fn two_scans(n: usize) -> Program {
+    scans(n, not(and(not(recent(0)), not(recent(1)))))
+}
+
+/// The same, but only the first scan counts: not exclusive.
+fn two_scans_of_which_one_counts(n: usize) -> Program {
+    scans(n, recent(1))
+}
+
+fn scans(n: usize, taken: Expr) -> Program {
     let mut program = empty(n);
-    let up = and(recent(0), not(equal(recent(1), Expr::Me)));
-    let body = vec![Stmt::Test(flag(recent(0)), up)];
-    let scan = combinator(Form::Find, Items::UpTo(recent(0)), body, constant(0), recent(0));
+    let body = vec![Stmt::Test(flag(recent(0)), recent(0))];
+    let scan = combinator(Form::Find, Items::Side(recent(0)), body, constant(0), recent(0));
     program.helpers = vec![Routine { body: vec![scan], result: recent(0) }];
     let round = vec![
         Stmt::Write(flag(Expr::Me), constant(1)),
-        Stmt::Call(0, Expr::Me),
-        Stmt::Call(0, constant(n as u64)),
-        Stmt::If(recent(0), vec![Stmt::Write(flag(Expr::Me), constant(0))], Vec::new()),
+        Stmt::Call(0, constant(0)),
+        Stmt::Call(0, constant(1)),
+        Stmt::If(taken.clone(), vec![Stmt::Write(flag(Expr::Me), constant(0))], Vec::new()),
     ];
-    program.waiting.body = vec![combinator(Form::Repeat, Items::All, round, constant(0), not(recent(0)))];
+    program.waiting.body = vec![combinator(Form::Repeat, Items::All, round, constant(0), not(taken))];
     program.exit.body = vec![Stmt::Write(flag(Expr::Me), constant(0))];
     program
 }
@@ -154,17 +168,13 @@ fn numbers(n: usize) -> Program {
 fn swap_or_choose(n: usize) -> Program {
     let mut program = empty(n);
     let place = || flag(constant(0));
-    let wait = wait(place(), not(recent(0)));
     let attempt = vec![
-        Stmt::Write(flag(Expr::Me), recent(1)),
         Stmt::Choose(2),
-        Stmt::If(recent(0), vec![wait], Vec::new()),
+        Stmt::If(recent(0), vec![wait(place(), not(recent(0)))], Vec::new()),
         Stmt::Swap(place(), constant(1)),
     ];
-    program.waiting.body =
-        vec![combinator(Form::Repeat, Items::All, attempt[1..].to_vec(), constant(0), not(recent(0)))];
-    program.doorway.body = vec![attempt[0].clone()];
-    program.doorway.body[0] = Stmt::Test(count(0), recent(0));
+    program.doorway.body = vec![Stmt::Test(count(0), recent(0))];
+    program.waiting.body = vec![combinator(Form::Repeat, Items::All, attempt, constant(0), not(recent(0)))];
     program.exit.body = vec![Stmt::Write(place(), constant(0))];
     program
 }
@@ -190,5 +200,19 @@ fn bakery(n: usize) -> Program {
     let look = vec![wait(flag(recent(0)), not(recent(0))), wait(ticket(recent(0)), first)];
     program.waiting.body = vec![combinator(Form::Each, Items::Others, look, constant(0), constant(0))];
     program.exit.body = vec![Stmt::Write(ticket(Expr::Me), Expr::Nth(0))];
+    program
+}
+
+/// A wait whose rounds begin with a loop that ends at once: it may be given up at its first access all the same.
+pub(crate) fn wait_after_an_empty_wait() -> Program {
+    let mut program = empty(2);
+    let write = || Stmt::Write(count(0), constant(0));
+    let nothing = combinator(Form::Repeat, Items::All, Vec::new(), constant(0), constant(1));
+    let round = vec![nothing, write()];
+    program.doorway.body = vec![write()];
+    program.waiting.body = vec![combinator(Form::Repeat, Items::All, round, constant(0), constant(1))];
+    program.exit.body = vec![write()];
+    program.abandon = Some(program.exit.clone());
+    program.number_sites();
     program
 }

@@ -42,6 +42,7 @@ impl Display for Items {
             Self::Below => f.write_str("0..me"),
             Self::Above => f.write_str("me+1..n"),
             Self::Others => f.write_str("others"),
+            Self::Side(e) => write!(f, "side({e})"),
             Self::UpTo(e) => write!(f, "0..{e}"),
         }
     }

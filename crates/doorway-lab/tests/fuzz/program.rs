@@ -136,6 +136,8 @@ pub(crate) enum Items {
     /// Those after it.
     Above,
     Others,
+    /// Those before the process if the value is 0, else those after it.
+    Side(Expr),
     /// `0..e`, at most `0..3`.
     UpTo(Expr),
 }
@@ -146,6 +148,8 @@ impl Items {
             Self::All => (0..n).collect(),
             Self::Below => (0..me).collect(),
             Self::Above => (me + 1..n).collect(),
+            Self::Side(e) if e.eval(env, me).num() == 0 => (0..me).collect(),
+            Self::Side(_) => (me + 1..n).collect(),
             Self::Others => (0..n).filter(|&i| i != me).collect(),
             Self::UpTo(e) => (0..e.eval(env, me).num().min(3) as usize).collect(),
         }
@@ -233,6 +237,8 @@ pub(crate) struct Program {
     pub(crate) kills: u32,
     pub(crate) crashes: usize,
     pub(crate) workers: usize,
+    /// With more states it is skipped.
+    pub(crate) states: usize,
 }
 
 impl Program {
@@ -313,7 +319,7 @@ impl Stmt {
 }
 
 fn items_expr(items: &mut Items, f: &mut impl FnMut(&mut Expr)) {
-    if let Items::UpTo(e) = items {
+    if let Items::UpTo(e) | Items::Side(e) = items {
         f(e);
     }
 }

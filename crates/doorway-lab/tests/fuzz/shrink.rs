@@ -69,8 +69,10 @@ fn simpler(program: &Program) -> Vec<Program> {
                 block.splice(at..=at, inside);
             });
             edit(number, &|block| match &mut block[at] {
-                Stmt::Loop(inner) => inner.items = Items::UpTo(Expr::Const(2)),
-                Stmt::For(items, _) => *items = Items::UpTo(Expr::Const(2)),
+                Stmt::Loop(inner) if !matches!(inner.items, Items::UpTo(_)) => {
+                    inner.items = Items::UpTo(Expr::Const(2))
+                }
+                Stmt::For(items, _) if !matches!(items, Items::UpTo(_)) => *items = Items::UpTo(Expr::Const(2)),
                 _ => {}
             });
             edit(number, &|block| match block[at].clone() {
