@@ -274,9 +274,8 @@ impl Conclude<'_, '_> {
 
     /// Finds where processes can be kept from the critical section, and which of these properties
     /// that violates.
-    pub(super) fn kept(&self, numbered: &Numbered, mut progress: Vec<Property>, kept_out: bool) -> Kept {
+    pub(super) fn kept(&self, numbered: &Numbered, progress: Vec<Property>, kept_out: bool) -> Kept {
         let Numbered { graph, numbers } = numbered;
-        progress.sort_by_key(|&property| property != Property::StarvationFreedom);
         let wanted = Wanted { progress, kept_out, crashes: self.options.crashes };
         kept::look(graph, &wanted, &|state| numbers.depth(state), self.search.workers, self.timings)
     }

@@ -19,7 +19,7 @@ const MOST_AT_ONCE: usize = 4;
 
 /// What the passes are to find.
 pub(super) struct Wanted {
-    /// Properties of progress, starvation freedom first: where it holds, so does deadlock freedom.
+    /// Properties of progress.
     pub(super) progress: Vec<Property>,
     /// Whether it is asked which processes are not enabled to enter.
     pub(super) kept_out: bool,

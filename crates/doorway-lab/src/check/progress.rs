@@ -150,15 +150,6 @@ pub(super) struct Inquiry<'a> {
     pub(super) best: Vec<(Property, Option<Ranked>)>,
 }
 
-/// What violates a property inside a component.
-enum Harm {
-    None,
-    /// A part of it.
-    Some,
-    /// All of it.
-    Whole,
-}
-
 /// A lasso with its rank. Of several, one is shown that begins as early as possible; then fewer and
 /// lower-numbered crashed processes come first, then victims, then states, so that the choice does
 /// not depend on which thread was faster.
@@ -172,10 +163,6 @@ impl Inquiry<'_> {
     pub(super) fn look_inside(&mut self, members: &[u32], movers: u32) {
         let first = members.iter().copied().min().expect("a component has a member");
         let begins = (self.depth)(first);
-        // The crashed sets with which no process starves in here. A run in which no process enters
-        // starves every process that waits, under the same fairness and with the same crashed set,
-        // so that there is no such run either.
-        let mut unharmed: Vec<u32> = Vec::new();
         for i in 0..self.best.len() {
             let (property, best) = &self.best[i];
             let kind = What::of(*property, self.p);
@@ -192,6 +179,10 @@ impl Inquiry<'_> {
             // have crashed.
             let missing = self.all_processes() & !(movers | resting(self.graph, kind, members));
             let crashes = if kind.is_about_crashes() { self.crashes } else { 0 };
+            // Only where this many may crash does a process starve in here, with no others crashed. A
+            // run in which no process enters starves every process that waits, under the same fairness
+            // and with the same crashed set: where starvation freedom holds, nothing is searched for
+            // deadlocks.
             if missing.count_ones() as usize > crashes {
                 continue;
             }
@@ -201,14 +192,8 @@ impl Inquiry<'_> {
                 // Once the whole component is a violation, more crashes show nothing that begins
                 // earlier.
                 let is_covered = sufficient.iter().any(|fewer| fewer & !crashed == 0);
-                let follows = matches!(kind, What::NobodyEnters(_)) && unharmed.contains(&crashed);
-                if !is_possible || is_covered || follows {
-                    continue;
-                }
-                match self.search(i, Steps { kind, crashed }, members, movers) {
-                    Harm::None if matches!(kind, What::Starves(_)) => unharmed.push(crashed),
-                    Harm::None | Harm::Some => {}
-                    Harm::Whole => sufficient.push(crashed),
+                if is_possible && !is_covered && self.search(i, Steps { kind, crashed }, members, movers) {
+                    sufficient.push(crashed);
                 }
             }
         }
@@ -218,22 +203,21 @@ impl Inquiry<'_> {
         (1 << self.graph.n) - 1
     }
 
-    /// Looks for violations of the `i`th property by these steps among the members.
-    fn search(&mut self, i: usize, steps: Steps, members: &[u32], movers: u32) -> Harm {
+    /// Looks for violations of the `i`th property by these steps among the members; whether all of
+    /// them together are one.
+    fn search(&mut self, i: usize, steps: Steps, members: &[u32], movers: u32) -> bool {
         let graph = self.graph;
         let is_whole = steps.kind.allows_every_step()
             && steps.crashed & movers == 0
             && members.iter().all(|&state| steps.state(graph, state));
         if is_whole {
-            return if self.offer(i, steps, members, movers) { Harm::Whole } else { Harm::None };
+            return self.offer(i, steps, members, movers);
         }
-        let mut harm = Harm::None;
+        let mut whole = false;
         refine(graph, steps, members, |part, movers| {
-            if self.offer(i, steps, part, movers) {
-                harm = if part.len() == members.len() { Harm::Whole } else { Harm::Some };
-            }
+            whole |= self.offer(i, steps, part, movers) && part.len() == members.len();
         });
-        harm
+        whole
     }
 
     /// Whether the component is a violation of the `i`th property; if it is, keeps it if it is the

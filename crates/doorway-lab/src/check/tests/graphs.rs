@@ -248,7 +248,7 @@ fn passes_find_what_the_definitions_say() {
         for property in ORDER {
             let found = overtakings.iter().find(|(of, _)| *of == property).map(|(_, found)| found);
             let steps = found.map(|found| depth(found.start) + found.walk.len());
-            assert_eq!(steps, sample.overtaking(property, 2, &order.kept_out), "round {round}: {property}");
+            assert_eq!(steps, sample.overtaking(property, 2, order.kept_out), "round {round}: {property}");
             if let Some(found) = found {
                 let least = if property == Property::KFcfs { 2 } else { 1 };
                 assert!(found.overtaken.count_ones() >= least, "round {round}: {property}");
