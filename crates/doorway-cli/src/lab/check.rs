@@ -250,6 +250,7 @@ impl Found {
             "workers": options.workers,
             "bytes_per_state": report.bytes_per_state,
             "relabelled": report.relabelled,
+            "locals": report.locals.map(|(before, after)| json!({ "before": before, "after": after })),
             "properties": properties,
             "bounds": {
                 "shared_values": report.shared_values,
