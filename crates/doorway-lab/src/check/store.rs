@@ -45,7 +45,7 @@ const PIECE: usize = 1 << 15;
 impl<const W: usize> Table<W> {
     /// A table for at least this many keys.
     pub(crate) fn new(keys: usize) -> Self {
-        let capacity = (keys * 2).next_power_of_two().max(1 << 16);
+        let capacity = (keys * 2).next_power_of_two().max(1 << 12);
         let shift = u64::BITS - capacity.trailing_zeros();
         Self { words: Words::new(capacity * W), capacity, shift, len: Apart(AtomicU64::new(0)) }
     }
