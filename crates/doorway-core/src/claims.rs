@@ -115,6 +115,9 @@ pub enum Property {
     Fcfs,
     /// Of k processes through the doorway before another begins it, one enters first.
     KFcfs,
+    /// The order of k-FCFS, in group locks that of FCFS, for a doorway that may wait: of k processes through the doorway before
+    /// another begins it, one enters first.
+    OrderedEntry,
     /// Who is through the doorway before one that has entered began it, can enter in a bounded number of its own steps; in
     /// group locks, if their sessions are the same.
     Fife,
@@ -160,6 +163,7 @@ named!(Property:
     BoundedDoorway = "bounded-doorway",
     Fcfs = "fcfs",
     KFcfs = "k-fcfs",
+    OrderedEntry = "ordered-entry",
     Fife = "fife",
     FifoEnabling = "fifo-enabling",
     KDeadlockAvoidance = "k-deadlock-avoidance",

@@ -33,6 +33,14 @@ impl Size {
     }
 }
 
+impl Size {
+    /// How many processes that conflict with it one process may not overtake, all of them at once: as many as there are slots,
+    /// and one where there are sessions.
+    pub const fn in_order(self) -> usize {
+        if self.sessions == 0 { self.k } else { 1 }
+    }
+}
+
 /// As in a sentence: `n = 3, k = 2` or `n = 3, 2 sessions`.
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

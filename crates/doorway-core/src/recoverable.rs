@@ -93,8 +93,14 @@ const SLOTS: Claims = Claims {
     paper: "Doorway's own",
     figure: "docs/algorithms/recoverable.md",
     primitives: &[Primitive::ReadWrite, Primitive::CompareAndSwap],
-    properties: &[Property::KExclusion, Property::KFcfs, Property::DeadlockFreedom],
-    refuted: &[(Property::StarvationFreedom, Setting::slots(2, 1)), (Property::BoundedExit, Setting::slots(2, 1))],
+    properties: &[Property::KExclusion, Property::OrderedEntry, Property::DeadlockFreedom],
+    // Its doorway takes the table lock, and waits for it.
+    refuted: &[
+        (Property::KFcfs, Setting::slots(2, 1)),
+        (Property::BoundedDoorway, Setting::slots(2, 1)),
+        (Property::StarvationFreedom, Setting::slots(2, 1)),
+        (Property::BoundedExit, Setting::slots(2, 1)),
+    ],
     registers: RegisterKind::Atomic,
     crashes: |_| 0,
     bound: None,
@@ -122,7 +128,7 @@ impl Algorithm for RecoverableGroup {
     const NAME: &'static str = "recoverable-group";
     const CLAIMS: Claims = Claims {
         problem: Problem::Group,
-        properties: &[Property::SessionExclusion, Property::Fcfs, Property::DeadlockFreedom],
+        properties: &[Property::SessionExclusion, Property::OrderedEntry, Property::DeadlockFreedom],
         refuted: &[],
         mutants: mutants::OF_GROUPS,
         ..SLOTS

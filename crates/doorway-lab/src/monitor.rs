@@ -95,6 +95,8 @@ impl fmt::Display for Oversized {
 /// Watches a run.
 pub struct Monitor {
     k: usize,
+    /// How many have to be overtaken to violate `ordered-entry`.
+    ordered: usize,
     bound: Option<u64>,
     standing: Standing,
     /// Those who have been overtaken by one who does not keep them out, or by anybody where there are no sessions, and are
@@ -124,6 +126,7 @@ impl Monitor {
         };
         Self {
             k: size.k,
+            ordered: size.in_order(),
             bound: claims.bound.map(|bound| bound(size)),
             standing: Standing::new(size.n),
             behind: vec![false; size.n],
@@ -146,6 +149,7 @@ impl Monitor {
                 (standing.inside().any(|q| q != p && standing.conflict(p, q)), Property::SessionExclusion),
                 (conflicting >= 1, Property::Fcfs),
                 (conflicting >= self.k, Property::KFcfs),
+                (conflicting >= self.ordered, Property::OrderedEntry),
             ];
             violated.extend(found.iter().filter(|(found, _)| *found).map(|(_, property)| *property));
             for q in overtaken {

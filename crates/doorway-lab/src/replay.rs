@@ -28,8 +28,9 @@ pub(crate) type Place = &'static Location<'static>;
 pub(crate) enum Entry {
     /// An answer of the memory.
     Answer(Item),
-    /// A loop at the beginning of this round with the value that it carries, or a scope that is not finished. `touched`
-    /// says whether the call has made an access before this round.
+    /// A loop at the beginning of this round with the value that it carries, or a scope that is not finished. A loop over items
+    /// carries nothing into its first round: the code says what it begins with. `touched` says whether the call has made an
+    /// access before this round.
     Open { place: Place, round: usize, touched: bool, carried: Item },
     /// A finished loop or scope, with its result and whether it made an access.
     Closed { place: Place, touched: bool, result: Item },
@@ -317,9 +318,9 @@ impl<'a> Replay<'a> {
         F: Fn(&mut Self, T, usize) -> Result<ControlFlow<T, T>, Stop>,
     {
         let (start, entered) = (self.log.len(), self.accesses);
-        let (skip, mut carried) = match self.call(place, init.clone())? {
+        let (skip, mut carried) = match self.call(place, None)? {
             Call::New => (0, init),
-            Call::Open(round, carried) => (round, carried),
+            Call::Open(round, carried) => (round, carried.unwrap_or(init)),
             Call::Closed(result) => return Ok(result),
         };
         let (mut before, mut idle) = (self.accesses, 0);
@@ -336,7 +337,7 @@ impl<'a> Replay<'a> {
             if idle > IDLE_ROUNDS {
                 return self.fail(Fault::IdleIteration(place));
             }
-            self.carry(place, start, round + 1, self.accesses > entered, &carried);
+            self.carry(place, start, round + 1, self.accesses > entered, &Some(carried.clone()));
         }
         self.close(place, start, self.accesses > entered, &carried);
         Ok(carried)

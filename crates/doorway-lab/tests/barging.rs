@@ -46,7 +46,7 @@ fn no_slot_is_lost_to_a_place_that_is_given_up() {
 /// What it gives up.
 #[test]
 fn newcomers_overtake() {
-    let verdict = explore(Setting::slots(2, 1).passages(2), None, false, &[Property::KFcfs]).verdicts.remove(0);
+    let verdict = explore(Setting::slots(2, 1).passages(2), None, false, &[Property::OrderedEntry]).verdicts.remove(0);
     assert_eq!(verdict.holds, Some(false), "{}", verdict.scope);
 }
 

@@ -256,6 +256,7 @@ fn abandoning_keeps_exclusion_and_order() {
         Property::ConcurrentEntry,
         Property::Fcfs,
         Property::KFcfs,
+        Property::OrderedEntry,
         Property::BoundedExit,
     ];
     for entrant in Entrant::all() {

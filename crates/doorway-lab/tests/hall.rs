@@ -59,7 +59,7 @@ fn a_session_of_ones_own_is_a_mutex() {
 fn batching_gives_up_the_order_and_nothing_else() {
     all_hold::<1, false>(Setting::group(2, 2), false, UNORDERED);
     all_hold::<1, false>(Setting::group(3, 2), false, UNORDERED);
-    let verdict = explore::<1, false>(Setting::group(3, 2), None, false, &[Property::Fcfs]).verdicts.remove(0);
+    let verdict = explore::<1, false>(Setting::group(3, 2), None, false, &[Property::OrderedEntry]).verdicts.remove(0);
     assert_eq!(verdict.holds, Some(false), "{}", verdict.scope);
 }
 

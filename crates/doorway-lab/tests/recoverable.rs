@@ -24,8 +24,8 @@ fn explore(name: &str, setting: Setting, mutant: Option<&'static str>, propertie
 }
 
 /// With passages bounded, starvation freedom says that nobody gets stuck.
-const SLOTS: &[Property] = &[Property::KExclusion, Property::KFcfs, Property::StarvationFreedom];
-const SESSIONS: &[Property] = &[Property::SessionExclusion, Property::Fcfs, Property::StarvationFreedom];
+const SLOTS: &[Property] = &[Property::KExclusion, Property::OrderedEntry, Property::StarvationFreedom];
+const SESSIONS: &[Property] = &[Property::SessionExclusion, Property::OrderedEntry, Property::StarvationFreedom];
 
 fn all_hold(name: &str, setting: Setting, properties: &[Property]) {
     let report = explore(name, setting, None, properties);
@@ -55,7 +55,7 @@ fn a_killed_process_loses_nothing_but_itself() {
 /// Nobody is killed, and all come again and again.
 #[test]
 fn without_end() {
-    let properties = &[Property::SessionExclusion, Property::Fcfs, Property::DeadlockFreedom];
+    let properties = &[Property::SessionExclusion, Property::OrderedEntry, Property::DeadlockFreedom];
     all_hold("recoverable-group", Setting::group(2, 2), properties);
 }
 

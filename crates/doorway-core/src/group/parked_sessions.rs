@@ -163,12 +163,18 @@ impl<const BATCHING: u32, const ALONE: bool> Algorithm for ParkedSessions<BATCHI
         primitives: &[Primitive::CompareAndSwap, Primitive::FetchAndAdd, Primitive::Swap],
         properties: &[
             Property::SessionExclusion,
-            Property::Fcfs,
+            Property::OrderedEntry,
             Property::ConcurrentOccupancy,
             Property::StarvationFreedom,
             Property::DeadlockFreedom,
         ],
-        refuted: &[(Property::BoundedExit, Setting::group(2, 2)), (Property::ConcurrentEntry, Setting::group(2, 2))],
+        // Its doorway and its exit section take the line, and wait for it.
+        refuted: &[
+            (Property::Fcfs, Setting::group(2, 2)),
+            (Property::BoundedDoorway, Setting::group(2, 2)),
+            (Property::BoundedExit, Setting::group(2, 2)),
+            (Property::ConcurrentEntry, Setting::group(2, 2)),
+        ],
         gap: |_| 1,
         mutants: MUTANTS,
         ..GroupBakery::CLAIMS
@@ -227,7 +233,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "does-not-mind-the-line",
         change: "who finds its own session on goes in, whoever waits",
-        fate: Fate::breaks_in(Property::Fcfs, Setting::group(3, 2).passages(1)),
+        fate: Fate::breaks_in(Property::OrderedEntry, Setting::group(3, 2).passages(1)),
     },
     Mutant {
         name: "lets-in-one-at-a-time",

@@ -14,7 +14,7 @@ const THREE: Setting = Setting::slots(3, 2).passages(1).kills(ANY_NUMBER);
 /// Three and one slot.
 const ONE_OF_THREE: Setting = Setting::slots(3, 1).passages(1).kills(ANY_NUMBER);
 
-use Property::{DeadlockFreedom, KExclusion, KFcfs, SessionExclusion};
+use Property::{DeadlockFreedom, KExclusion, OrderedEntry, SessionExclusion};
 
 pub(super) const MUTANTS: &[Mutant] = &[
     mutant(
@@ -35,7 +35,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
     mutant("counts-rows-of-nobody", "who counts anew counts rows that have no owner, too", DeadlockFreedom, TWO),
     mutant("forgets-who-waits", "who counts anew does not count those who wait", DeadlockFreedom, THREE),
     mutant("forgets-who-holds", "who counts anew takes all slots for free", KExclusion, TWO),
-    mutant("grants-the-last", "a slot is granted to the last row that waits", KFcfs, Setting::slots(3, 1).passages(1)),
+    mutant(
+        "grants-the-last",
+        "a slot is granted to the last row that waits",
+        OrderedEntry,
+        Setting::slots(3, 1).passages(1),
+    ),
     mutant("moves-in-with-the-dead", "who takes the row of a dead process does not clear it", DeadlockFreedom, TWO),
     mutant("leaves-the-guard-to-others", "who looks does not look at the guard", DeadlockFreedom, TWO),
     mutant("looks-at-nobody", "who looks does not look at the rows", DeadlockFreedom, TWO),
@@ -58,7 +63,7 @@ pub(super) const OF_GROUPS: &[Mutant] = &[
     mutant(
         "goes-in-ahead",
         "who comes goes in to those of its session though others wait",
-        Property::Fcfs,
+        OrderedEntry,
         Setting::group(3, 2).passages(1),
     ),
     mutant(

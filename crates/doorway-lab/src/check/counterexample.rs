@@ -251,7 +251,7 @@ fn safety_words(subject: &dyn Subject, property: Property, p: usize, overtaken: 
         Property::SessionExclusion => "two processes of different sessions are in the critical section".into(),
         Property::KExclusion => format!("{} processes are in the critical section, k is {k}", k + 1),
         Property::BoundedRegisters => "a register holds more than the bound".into(),
-        Property::Fcfs | Property::KFcfs => {
+        Property::Fcfs | Property::KFcfs | Property::OrderedEntry => {
             format!("process {p} enters before process {others}, who was through the doorway when {p} began")
         }
         Property::Fife => format!(

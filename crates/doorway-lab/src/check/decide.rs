@@ -50,7 +50,7 @@ impl Way {
         match property {
             _ if safety_event(property) != 0 => Self::Safety(safety_event(property)),
             Property::BoundedDoorway | Property::BoundedExit => Self::Section,
-            Property::Fcfs | Property::KFcfs | Property::Fife => Self::Order,
+            Property::Fcfs | Property::KFcfs | Property::Fife | Property::OrderedEntry => Self::Order,
             Property::FifoEnabling | Property::KDeadlockAvoidance => Self::Enabling,
             _ => match ghost(property, subject) {
                 Some((ghost, watch)) => Self::Remembering(ghost, watch),
@@ -257,7 +257,8 @@ impl Conclude<'_, '_> {
         let kept = self.kept(&numbered, progress, enabling || order.contains(&Property::Fife));
         let kept_out = &kept.kept_out;
         let end_of_level = |depth: usize| numbers.end_of_level(depth);
-        let order_on = Order { graph, end_of_level: &end_of_level, k: self.subject.size().k, kept_out };
+        let (k, ordered) = (self.subject.size().k, self.subject.size().in_order());
+        let order_on = Order { graph, end_of_level: &end_of_level, k, ordered, kept_out };
         let overtakings = order_on.violations(&order, workers, self.timings);
         let enabling =
             enabling.then(|| self.timings.stage("enabling", || Enabling::of(graph, kept_out.clone(), workers)));

@@ -22,7 +22,7 @@
 //! - where there are tickets. If they are relabelled, a ticket that is dead still takes a label of the state, so that
 //!   bisimilar states would have to hold the same tickets and stay bisimilar under every relabelling; and if they are not,
 //!   they grow.
-//! - where there are too many values or outcomes (see [`MOST_VALUES`] and [`most_outcomes`]).
+//! - where there are too many values or outcomes (see [`MOST_VALUES`] and [`MOST_OUTCOMES`]).
 
 use std::{
     cell::Cell,
@@ -43,11 +43,9 @@ use crate::{item::Whole, subject::Subject};
 /// With more values than this in one register, nothing is merged.
 const MOST_VALUES: usize = 256;
 
-/// With more outcomes of moves than this, nothing is merged: it would take longer than it saves. An outcome takes some
-/// microseconds, and each process more makes the search many times as large.
-fn most_outcomes(n: usize) -> usize {
-    1 << (10 + 3 * n).min(19)
-}
+/// With more outcomes of moves than this, nothing is merged. An outcome takes some microseconds, so that trying in vain costs a
+/// fraction of a second.
+const MOST_OUTCOMES: usize = 1 << 16;
 
 /// Which local states stand for which, and for which values of the registers that holds.
 pub(crate) struct Merging {
@@ -114,8 +112,6 @@ struct Closure<'s> {
     outcomes: Vec<Vec<Vec<Vec<Option<Outcome>>>>>,
     /// How many outcomes there are.
     count: usize,
-    /// How many there may be.
-    most: usize,
 }
 
 impl<'s> Closure<'s> {
@@ -133,7 +129,7 @@ impl<'s> Closure<'s> {
         let seen = values.iter().map(Vec::len).collect();
         let n = subject.size().n;
         let outcomes = vec![Vec::new(); n];
-        Some(Self { space, bound, values, seen, outcomes, count: 0, most: most_outcomes(n) })
+        Some(Self { space, bound, values, seen, outcomes, count: 0 })
     }
 
     /// Tries every move with every value until nothing new comes of it; `None` if that is too much.
@@ -170,7 +166,7 @@ impl<'s> Closure<'s> {
                         return None;
                     }
                 }
-                if self.count > self.most {
+                if self.count > MOST_OUTCOMES {
                     return None;
                 }
             }

@@ -49,6 +49,8 @@ pub(super) struct Order<'a> {
     /// The number of the first state that is more steps away from the start than this.
     pub(super) end_of_level: &'a (dyn Fn(usize) -> usize + Sync),
     pub(super) k: usize,
+    /// How many have to be overtaken to violate `ordered-entry`.
+    pub(super) ordered: usize,
     /// For every state, the processes that are not enabled to enter; only needed for `fife`.
     pub(super) kept_out: &'a [u16],
 }
@@ -90,7 +92,11 @@ impl Order<'_> {
 
     /// The claims of which one has to hold when the overtaker enters to violate the property.
     fn claims(&self, property: Property, overtaker: usize) -> Vec<Claim> {
-        let size = if property == Property::KFcfs { self.k } else { 1 };
+        let size = match property {
+            Property::KFcfs => self.k,
+            Property::OrderedEntry => self.ordered,
+            _ => 1,
+        };
         (0..1u32 << self.graph.n)
             .filter(|set| set.count_ones() as usize == size && set >> overtaker & 1 == 0)
             .map(|set| Claim { property, overtaken: set as u16 })

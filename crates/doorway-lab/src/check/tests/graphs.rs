@@ -243,7 +243,7 @@ fn passes_find_what_the_definitions_say() {
             assert_eq!(ranks[0], ranks[1], "round {round}: {property}");
         }
         let end_of_level = |level: usize| sample.depths.partition_point(|&depth| depth <= level);
-        let order = Order { graph: &graph, end_of_level: &end_of_level, k: 2, kept_out: &found.kept_out };
+        let order = Order { graph: &graph, end_of_level: &end_of_level, k: 2, ordered: 2, kept_out: &found.kept_out };
         let overtakings = order.violations(&ORDER, workers, &timings);
         for property in ORDER {
             let found = overtakings.iter().find(|(of, _)| *of == property).map(|(_, found)| found);
