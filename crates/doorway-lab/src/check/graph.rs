@@ -43,6 +43,14 @@ pub(crate) struct Edge {
     pub(crate) remote: bool,
 }
 
+/// The bytes that a graph takes while it is built and looked at, about: what is in it, twice for the edges, which are
+/// gathered before they are put together; the list of keys; and what finding components takes.
+pub(crate) fn bytes(states: usize, edges: u64) -> u64 {
+    let looked_at = size_of::<(u32, u32, u32)>() + 3 * size_of::<u32>();
+    let per_state = size_of::<u64>() * 2 + size_of::<u16>() + size_of::<u32>() + size_of::<usize>() + looked_at;
+    states as u64 * per_state as u64 + edges * 2 * size_of::<u32>() as u64
+}
+
 #[derive(Default)]
 struct Part {
     counts: Vec<u32>,

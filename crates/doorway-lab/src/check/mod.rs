@@ -11,6 +11,7 @@
 //!
 //! Nothing is reported wider than what was explored: see [`Verdict::scope`].
 
+mod checkpoint;
 mod cost;
 mod counterexample;
 mod dearest;
@@ -19,20 +20,25 @@ mod equivalence;
 mod expand;
 mod explore;
 mod graph;
+mod keys;
+mod lessons;
 mod overtaking;
 mod pack;
 mod progress;
 mod relabel;
 mod remembering;
+mod room;
 mod search;
 mod space;
 mod store;
 #[cfg(test)]
 mod tests;
+mod watch;
 #[expect(unsafe_code, reason = "a table of atomic words on mapped memory")]
 mod words;
 
 use std::{
+    path::PathBuf,
     sync::Mutex,
     time::{Duration, Instant},
 };
@@ -40,21 +46,25 @@ use std::{
 use doorway_core::{ANY_NUMBER, Property, RegisterKind};
 
 pub(crate) use self::counterexample::repeats_for_ever;
-pub use self::{
-    cost::{Limits, Maxima, Most, most},
-    equivalence::{Comparison, Difference, Incomparable, Joint, equivalent},
-    explore::Progress,
-};
 use self::{
+    checkpoint::Keeper,
     counterexample::{concretise, ending_in, going_round},
     expand::{Ghost, Rules, event},
     explore::End,
     graph::Graph,
     pack::bits_for,
     remembering::ghost,
+    room::Room,
     search::{Search, Searched, Then},
     space::Space,
     store::Numbers,
+};
+pub use self::{
+    checkpoint::{Checkpoint, CheckpointError},
+    cost::{Limits, Maxima, Most, most},
+    equivalence::{Comparison, Difference, Incomparable, Joint, equivalent},
+    room::available_memory,
+    watch::Progress,
 };
 use crate::{fault::Fault, subject::Subject, trace::Trace};
 
@@ -80,6 +90,10 @@ pub struct Options {
     pub workers: usize,
     /// Whether tickets are relabelled; `None` where that is needed: in runs without end and on safe registers.
     pub relabel: Option<bool>,
+    /// The bytes of memory that states and their graph may take; more states go to disk. `None` for no bound.
+    pub max_memory: Option<u64>,
+    /// Where states go that memory does not hold; `None` for `$TMPDIR`, or else `/var/tmp`.
+    pub disk: Option<PathBuf>,
 }
 
 /// Any number of passages on atomic registers, no crashes, one worker, at most a million states, and nothing to decide.
@@ -95,6 +109,8 @@ impl Default for Options {
             max_states: 1_000_000,
             workers: 1,
             relabel: None,
+            max_memory: None,
+            disk: None,
         }
     }
 }
@@ -152,6 +168,27 @@ pub struct Report {
     pub retries: Option<u32>,
     /// What was decided.
     pub verdicts: Vec<Verdict>,
+    /// Whether there is more to find out: the search was stopped, or something could not be decided from it.
+    pub resumable: bool,
+    /// What the system said, if neither memory nor disk could hold more states.
+    pub no_room: Option<String>,
+}
+
+/// Why nothing was decided.
+#[derive(Debug, thiserror::Error)]
+pub enum Unchecked {
+    /// The algorithm cannot be run in the lab.
+    #[error("{0}")]
+    Fault(Fault),
+    /// The search that was kept cannot be used.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+}
+
+impl From<Fault> for Unchecked {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
 }
 
 /// Decides the properties of a subject.
@@ -159,6 +196,32 @@ pub struct Report {
 /// # Errors
 /// When the algorithm cannot be run in the lab.
 pub fn check(subject: &dyn Subject, options: &Options, progress: &Progress) -> Result<Report, Fault> {
+    checked(subject, options, progress, None).map_err(|error| match error {
+        Unchecked::Fault(fault) => fault,
+        Unchecked::Checkpoint(_) => unreachable!("no search was kept"),
+    })
+}
+
+/// Decides the properties of a subject, and keeps the first search in a file: if that is there, the search goes on with
+/// it. The file is removed when everything has been decided.
+///
+/// # Errors
+/// When the algorithm cannot be run in the lab, or the file is not of this search.
+pub fn check_kept(
+    subject: &dyn Subject,
+    options: &Options,
+    progress: &Progress,
+    checkpoint: &Checkpoint,
+) -> Result<Report, Unchecked> {
+    checked(subject, options, progress, Some(checkpoint))
+}
+
+fn checked(
+    subject: &dyn Subject,
+    options: &Options,
+    progress: &Progress,
+    checkpoint: Option<&Checkpoint>,
+) -> Result<Report, Unchecked> {
     let size = subject.size();
     let retries = subject.attempts().map(|most| options.retries.unwrap_or(most));
     // With any number of attempts tickets have to be relabelled, or there would be no end of them.
@@ -178,6 +241,7 @@ pub fn check(subject: &dyn Subject, options: &Options, progress: &Progress) -> R
         charge: None,
     };
     let space = Mutex::new(Space::new(subject, options.registers)?);
+    let room = Room::new(options.max_memory, options.disk.as_deref());
     let started = Instant::now();
     let search = Search {
         space: &space,
@@ -188,10 +252,26 @@ pub fn check(subject: &dyn Subject, options: &Options, progress: &Progress) -> R
         max_states: options.max_states,
         workers: options.workers.max(1),
         progress,
+        room: &room,
+        keeper: None,
     };
-    let mut conclude = Conclude { subject, options, search, started };
-    let mut report = search.run(&mut conclude)?;
-    report.elapsed = started.elapsed();
+    let mut conclude = Conclude { subject, options, search, started, before: Duration::ZERO };
+    let mut report = match checkpoint {
+        None => search.run(&mut conclude)?,
+        Some(checkpoint) => {
+            let decides = options.properties.iter().any(|&property| safety_event(property) == 0);
+            let mut keeper = Keeper::new(checkpoint, conclude.asked(&checkpoint.more), decides);
+            space.lock().expect("no worker panics").lessons = Some(Vec::new());
+            let saved = keeper.load(&search)?;
+            conclude.before = keeper.before();
+            let report = Search { keeper: Some(&keeper), ..search }.run_from(saved, &mut conclude)?;
+            if !report.resumable {
+                keeper.remove();
+            }
+            report
+        }
+    };
+    report.elapsed = conclude.before + started.elapsed();
     Ok(report)
 }
 
@@ -244,9 +324,16 @@ struct Numbered {
     numbers: Numbers,
 }
 
+/// Why there is no graph.
+const TOO_MANY: &str = "too many states for a graph of them in memory: raise --max-memory, or try a smaller size";
+
 impl Numbered {
-    /// `None` if there are too many states.
+    /// `None` if there are too many states, or more than memory holds a graph of.
     fn of<const W: usize>(searched: &Searched<'_, '_, W>, workers: usize) -> Option<Self> {
+        let bytes = searched.store.numbers_bytes() + graph::bytes(searched.store.states(), searched.transitions);
+        if bytes > searched.room.limit() - searched.room.used() {
+            return None;
+        }
         let numbers = searched.store.numbers();
         let (space, store) = (searched.space, &searched.store);
         let graph = Graph::build(space, searched.plan, searched.rules, store, &numbers, workers)?;
@@ -260,6 +347,8 @@ struct Conclude<'a, 's> {
     options: &'a Options,
     search: Search<'a, 's>,
     started: Instant,
+    /// How long the search had taken before it was interrupted.
+    before: Duration,
 }
 
 impl Then for Conclude<'_, '_> {
@@ -269,7 +358,7 @@ impl Then for Conclude<'_, '_> {
         if let End::Fault(fault) = &searched.end {
             return Err(fault.clone());
         }
-        let search_time = self.started.elapsed();
+        let search_time = self.before + self.started.elapsed();
         let complete = matches!(searched.end, End::Exhausted);
         let needs_graph = |&property: &Property| {
             property == Property::Fife || safety_event(property) == 0 && ghost(property, self.subject).is_none()
@@ -293,9 +382,10 @@ impl Then for Conclude<'_, '_> {
                     Property::KDeadlockAvoidance => self.k_deadlock_avoidance(searched, graph),
                     _ => self.progress(searched, graph, property),
                 },
-                (End::Exhausted, None) => self.undecided(property, "too many states for a graph of them"),
+                (End::Exhausted, None) => self.undecided(property, TOO_MANY),
                 (End::Violation(_), _) => self.undecided(property, "the search stopped at the violation of another"),
                 (End::Cancelled, _) => self.undecided(property, "the search was interrupted"),
+                (End::NoRoom(why), _) => self.undecided(property, &format!("no room for more states: {why}")),
                 _ => self.undecided(
                     property,
                     &format!("the search stopped at {} states: raise --max-states", searched.store.states()),
@@ -303,6 +393,11 @@ impl Then for Conclude<'_, '_> {
             };
             verdicts.push(verdict);
         }
+        let resumable = match &searched.end {
+            End::Exhausted => verdicts.iter().any(|verdict| verdict.holds.is_none()),
+            end => !matches!(end, End::Violation(_)),
+        };
+        let cancelled = matches!(searched.end, End::Cancelled);
         let space = searched.space.lock().expect("no worker panics");
         let numbers = space.registers.iter().flat_map(|values| values.iter()).map(|value| value.magnitude());
         Ok(Report {
@@ -314,12 +409,15 @@ impl Then for Conclude<'_, '_> {
             search: search_time,
             bytes_per_state: searched.bytes_per_state(),
             relabelled: searched.rules.relabel,
-            shared_values: searched.shared_values(self.search.workers),
+            // That takes a while, and a search that is interrupted is to end.
+            shared_values: if cancelled { 0 } else { searched.shared_values(self.search.workers) },
             max_register: if searched.rules.relabel { None } else { numbers.max() },
             bits: (!searched.rules.relabel)
                 .then(|| space.registers.iter().map(|values| u64::from(bits_for(values.len()))).sum()),
             retries: searched.rules.retries,
             verdicts,
+            resumable,
+            no_room: if let End::NoRoom(why) = &searched.end { Some(why.clone()) } else { None },
         })
     }
 }
@@ -335,6 +433,24 @@ impl Conclude<'_, '_> {
         words.push_str(&kills(self.subject));
         if self.search.rules.relabel {
             words.push_str(", tickets relabelled");
+        }
+        words
+    }
+
+    /// All that tells this search from others, in words.
+    fn asked(&self, more: &str) -> String {
+        let subject = self.subject;
+        let variant = subject.variant().map_or(String::new(), |variant| format!(" ({variant})"));
+        let mutant = subject.mutant().map_or(String::new(), |mutant| format!(", mutant {mutant}"));
+        let mut words = format!("{}{variant}{mutant}, {}{more}", subject.name(), self.reach());
+        // The search stops at what violates these.
+        let safe = |property: &&Property| safety_event(**property) != 0;
+        let mut watched: Vec<&str> =
+            self.options.properties.iter().filter(safe).map(|property| property.name()).collect();
+        watched.sort_unstable();
+        watched.dedup();
+        if !watched.is_empty() {
+            words.push_str(&format!(", {}", watched.join(", ")));
         }
         words
     }

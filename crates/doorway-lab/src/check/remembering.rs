@@ -3,7 +3,7 @@
 use doorway_core::{Invariant, Property};
 
 use super::{
-    Conclude, Numbered, Verdict,
+    Conclude, Numbered, TOO_MANY, Verdict,
     counterexample::{concretise, ending_in},
     enabling,
     expand::{Changes, Ghost, Rules, event},
@@ -48,7 +48,7 @@ impl Conclude<'_, '_> {
             return search.run(&mut decide);
         }
         let Some(numbered @ Numbered { graph, numbers }) = graph else {
-            return Ok(self.undecided(property, "too many states for a graph of them"));
+            return Ok(self.undecided(property, TOO_MANY));
         };
         let stuck = enabling::not_enabled(graph, Region::Critical);
         let judge: Judge<'_> = &|fields, overtaken| {
@@ -87,7 +87,7 @@ impl Then for Decide<'_, '_, '_> {
             End::Exhausted if property == Property::StrongConcurrentEntry => {
                 match Numbered::of(searched, conclude.search.workers) {
                     Some(numbered) => conclude.progress(searched, &numbered, property),
-                    None => conclude.undecided(property, "too many states for a graph of them"),
+                    None => conclude.undecided(property, TOO_MANY),
                 }
             }
             End::Exhausted => conclude.holds(property),
@@ -100,6 +100,7 @@ impl Then for Decide<'_, '_, '_> {
                 conclude.violated(property, concretise(searched, conclude.subject, &trail, property, None))
             }
             End::Cancelled => conclude.undecided(property, "the search was interrupted"),
+            End::NoRoom(why) => conclude.undecided(property, &format!("no room for more states: {why}")),
             _ => conclude.undecided(
                 property,
                 &format!("the search for it stopped at {} states: raise --max-states", searched.store.states()),

@@ -9,7 +9,10 @@ use doorway_core::{
 };
 use rustc_hash::FxHashMap;
 
-use super::relabel::{Labels, Map};
+use super::{
+    lessons::Lesson,
+    relabel::{Labels, Map},
+};
 use crate::{
     fault::Fault,
     item::Whole,
@@ -131,6 +134,8 @@ pub(crate) struct Space<'s> {
     dense: FxHashMap<usize, u16>,
     processes: Vec<Process>,
     kind: RegisterKind,
+    /// What gave new numbers, in this order, if that is to be kept.
+    pub(super) lessons: Option<Vec<Lesson>>,
 }
 
 impl<'s> Space<'s> {
@@ -142,11 +147,24 @@ impl<'s> Space<'s> {
             registers.push(values(&cell)?);
         }
         let processes = (0..subject.size().n).map(|_| Process::default()).collect();
-        let mut space = Self { subject, registers, dense, processes, kind };
+        let mut space = Self { subject, registers, dense, processes, kind, lessons: None };
         for p in 0..subject.size().n {
             space.intern(p, subject.start(p))?;
         }
         Ok(space)
+    }
+
+    /// How many numbers have been given.
+    pub(super) fn learned(&self) -> usize {
+        let values: usize = self.registers.iter().map(Values::len).sum();
+        values + self.processes.iter().map(|process| process.known.len()).sum::<usize>()
+    }
+
+    /// Notes what gave new numbers, if anything did since so many had been given.
+    fn note(&mut self, before: usize, lesson: impl FnOnce() -> Lesson) {
+        if self.lessons.is_some() && self.learned() > before {
+            self.lessons.as_mut().expect("they are kept").push(lesson());
+        }
     }
 
     /// Where a register lives.
@@ -223,6 +241,7 @@ impl<'s> Space<'s> {
         if let Some(outcome) = self.processes[p].outcomes.get(&(local, index, value)) {
             return Ok(*outcome);
         }
+        let before = self.learned();
         let step = self.known(p, local).moves[index as usize];
         let outcome = if step.effect == Effect::Begin {
             Outcome { next: self.intern_writing(p, local, index), value, retries: false }
@@ -246,6 +265,7 @@ impl<'s> Space<'s> {
             Outcome { next: self.intern(p, stepped.local)?, value, retries: stepped.retries }
         };
         self.processes[p].outcomes.insert((local, index, value), outcome);
+        self.note(before, || Lesson::Outcome { p, local, index, value });
         Ok(outcome)
     }
 
@@ -266,31 +286,40 @@ impl<'s> Space<'s> {
 
     /// The number of every value that an overlapping read of `register` may return, for one choice of ticket.
     pub(crate) fn domain(&mut self, register: u16, tickets: &[Ticket]) -> Result<Vec<u32>, Fault> {
+        let before = self.learned();
         let values = &mut self.registers[register as usize];
         let domain = values.value(0).domain(tickets).ok_or_else(|| Fault::NoDomain(values.name.clone()))?;
-        domain.into_iter().map(|value| values.intern(value)).collect()
+        let numbers = domain.into_iter().map(|value| values.intern(value)).collect::<Result<_, _>>()?;
+        self.note(before, || Lesson::Domain { register, ticket: tickets.first().copied() });
+        Ok(numbers)
     }
 
     /// The number of a register's value with its tickets replaced.
     pub(crate) fn relabel_value(&mut self, register: u16, value: u32, map: &Map) -> Result<u32, Fault> {
+        let before = self.learned();
         let values = &mut self.registers[register as usize];
         let new = values.value(value).relabelled(&mut |ticket| map.apply(ticket));
-        values.intern(new)
+        let number = values.intern(new)?;
+        self.note(before, || Lesson::Value { register, value, map: Box::new(map.clone()) });
+        Ok(number)
     }
 
     /// The number of a local state with its tickets replaced.
     pub(crate) fn relabel_local(&mut self, p: usize, local: u32, map: &Map) -> Result<u32, Fault> {
-        match &self.known(p, local).identity {
+        let before = self.learned();
+        let number = match &self.known(p, local).identity {
             Identity::At(state) => {
                 let f: Relabel<'_> = &mut |ticket| map.apply(ticket);
                 let state = state.relabel(f);
-                self.intern(p, state)
+                self.intern(p, state)?
             }
             &Identity::Writing(from, index) => {
                 let from = self.relabel_local(p, from, map)?;
-                Ok(self.intern_writing(p, from, index))
+                self.intern_writing(p, from, index)
             }
-        }
+        };
+        self.note(before, || Lesson::Local { p, local, map: Box::new(map.clone()) });
+        Ok(number)
     }
 }
 
