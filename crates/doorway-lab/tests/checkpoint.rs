@@ -194,9 +194,10 @@ fn a_search_is_saved_while_it_runs() {
 }
 
 /// A file of an interrupted search, and that search.
-fn kept(directory: &Directory) -> (Box<dyn Subject>, Options, Vec<u8>) {
-    let bakery = subject("bakery", Size::mutex(3));
-    let options = Options { properties: SAFETY.to_vec(), max_states: 2000, ..Options::default() };
+fn kept(directory: &Directory, n: usize) -> (Box<dyn Subject>, Options, Vec<u8>) {
+    let bakery = subject("bakery", Size::mutex(n));
+    let options =
+        Options { properties: SAFETY.to_vec(), max_states: if n == 2 { 80 } else { 2000 }, ..Options::default() };
     let checkpoint = directory.checkpoint();
     let report = check_kept(&*bakery, &options, &Progress::default(), &checkpoint).expect("it runs");
     assert!(report.resumable);
@@ -216,7 +217,7 @@ fn refused(subject: &dyn Subject, options: &Options, checkpoint: &Checkpoint) ->
 fn damaged_files_are_refused_and_left_alone() {
     let directory = Directory::new();
     let checkpoint = directory.checkpoint();
-    let (bakery, options, good) = kept(&directory);
+    let (bakery, options, good) = kept(&directory, 3);
     let refuse = |bytes: &[u8]| {
         fs::write(&checkpoint.path, bytes).expect("it can be written");
         let error = refused(&*bakery, &options, &checkpoint);
@@ -260,7 +261,7 @@ fn checksum(words: &[u64]) -> u64 {
 fn made_up_files_do_no_harm() {
     let directory = Directory::new();
     let checkpoint = directory.checkpoint();
-    let (bakery, options, good) = kept(&directory);
+    let (bakery, options, good) = kept(&directory, 2);
     let good: Vec<u64> = good.as_chunks().0.iter().map(|&bytes| u64::from_le_bytes(bytes)).collect();
     assert_eq!(good.last(), Some(&checksum(&good[..good.len() - 1])));
     let head = 2000.min(good.len() - 1);
@@ -286,7 +287,7 @@ fn made_up_files_do_no_harm() {
 fn other_searches_are_refused() {
     let directory = Directory::new();
     let checkpoint = directory.checkpoint();
-    let (bakery, options, _) = kept(&directory);
+    let (bakery, options, _) = kept(&directory, 3);
     let program = Checkpoint { program: "another".into(), ..checkpoint.clone() };
     assert!(matches!(refused(&*bakery, &options, &program), CheckpointError::Program { .. }));
     let more = Checkpoint { more: ", abandoning".into(), ..checkpoint.clone() };

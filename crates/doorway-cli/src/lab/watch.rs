@@ -4,7 +4,10 @@ use std::{sync::atomic::Ordering::Relaxed, time::Instant};
 
 use doorway_lab::Progress;
 
-use crate::{progress::shown, table::grouped};
+use crate::{
+    progress::{about, shown},
+    table::grouped,
+};
 
 /// Runs the search and, on a terminal, shows how far it is.
 pub(crate) fn watched<T: Send>(progress: &Progress, search: impl FnOnce() -> T + Send) -> T {
@@ -27,12 +30,29 @@ impl Pace {
         }
         self.before = states;
         let seconds = self.began.elapsed().as_secs_f64();
-        format!(
+        let found = states.saturating_sub(progress.resumed.load(Relaxed));
+        let rate = found as f64 / seconds.max(0.001);
+        let mut line = format!(
             "{} states · {:.1} million/s · frontier {} · depth {} · {seconds:.0} s",
             grouped(states),
-            states as f64 / seconds.max(0.001) / 1e6,
+            rate / 1e6,
             grouped(progress.frontier.load(Relaxed)),
             progress.depth.load(Relaxed),
-        )
+        );
+        if let Some(left) = progress.left()
+            && rate >= 1.0
+        {
+            line += &format!(" · {}", about(left as f64 / rate));
+        }
+        let most = progress.max_memory.load(Relaxed);
+        let share = progress.memory.load(Relaxed) as f64 / most.max(1) as f64 * 100.0;
+        if most > 0 && share >= 1.0 {
+            line += &format!(" · {share:.0} % of memory");
+        }
+        let on_disk = progress.on_disk.load(Relaxed);
+        if on_disk > 0 {
+            line += &format!(" · {:.1} GB on disk", on_disk as f64 / 1e9);
+        }
+        line
     }
 }

@@ -57,6 +57,14 @@ pub enum CheckpointError {
         /// What the system says.
         error: io::Error,
     },
+    /// It cannot be written.
+    #[error("cannot write {}: {error}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
     /// It is something else.
     #[error("{} is not a search that doorway has kept: name another file", .0.display())]
     Foreign(PathBuf),
@@ -142,6 +150,20 @@ impl Keeper {
         let _ = fs::remove_file(&self.checkpoint.path);
     }
 
+    /// Where the file is while it is written.
+    fn part(&self) -> PathBuf {
+        let mut name = self.checkpoint.path.clone().into_os_string();
+        name.push(format!(".{}.part", std::process::id()));
+        name.into()
+    }
+
+    /// Finds out now whether a file could be written later.
+    fn try_to_write(&self) -> Result<(), CheckpointError> {
+        let part = self.part();
+        let written = fs::File::create(&part).and_then(|_| fs::remove_file(&part));
+        written.map_err(|error| CheckpointError::Write { path: self.checkpoint.path.clone(), error })
+    }
+
     /// Writes the states of all levels, and of those parts of the last one that are not in it yet. The file is there at
     /// once or not at all.
     pub(crate) fn save<const W: usize>(
@@ -172,9 +194,7 @@ impl Keeper {
             stride: W as u64,
             sizes,
         };
-        let mut name = self.checkpoint.path.clone().into_os_string();
-        name.push(format!(".{}.part", std::process::id()));
-        let part = PathBuf::from(name);
+        let part = self.part();
         let written = (|| {
             let mut output = Output::create(&part, &head)?;
             let all = levels.iter().flatten().chain(parts.iter().copied());
@@ -200,6 +220,7 @@ impl Keeper {
 
     /// Reads the search that was kept, if there is one.
     pub(crate) fn load(&mut self, search: &Search<'_, '_>) -> Result<Option<Saved>, CheckpointError> {
+        self.try_to_write()?;
         let path = &self.checkpoint.path;
         let mut input = match Input::open(path) {
             Err(CheckpointError::Read { error, .. }) if error.kind() == ErrorKind::NotFound => return Ok(None),

@@ -3,7 +3,7 @@
 
 use std::{
     io,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, atomic::Ordering::Relaxed},
 };
 
 use rustc_hash::FxHashSet;
@@ -167,6 +167,9 @@ impl Search<'_, '_> {
             let levels = store.levels.into_iter().map(lists).collect();
             let saved = Saved { plan: plan.clone(), narrow: true, levels, stride: W, transitions };
             return Attempt::Narrow(Box::new(saved));
+        }
+        if self.keeper.is_some() {
+            self.progress.finished.store(true, Relaxed);
         }
         let (space, rules, room) = (self.space, self.rules, self.room);
         Attempt::Done(then.then(&Searched { space, plan, rules, store, end, transitions, room }))

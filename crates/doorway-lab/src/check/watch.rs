@@ -20,8 +20,11 @@ pub struct Progress {
     pub cancel: AtomicBool,
     /// States that were there when the search began: it goes on with a [checkpoint](super::Checkpoint).
     pub resumed: AtomicU64,
-    /// States of the finished first search that the checkpoint holds: what follows can be interrupted at any time.
+    /// States that the checkpoint holds.
     pub kept: AtomicU64,
+    /// The search that is kept in a checkpoint has ended: what follows does not look at `cancel`, and can be interrupted
+    /// at any time.
+    pub finished: AtomicBool,
     /// The bytes of memory that hold states, and how many may.
     pub memory: AtomicU64,
     /// The bytes of memory that states may take; 0 if that is not limited.
