@@ -11,7 +11,7 @@ use crate::{
 
 /// Runs the search and, on a terminal, shows how far it is.
 pub(crate) fn watched<T: Send>(progress: &Progress, search: impl FnOnce() -> T + Send) -> T {
-    let mut pace = Pace { began: Instant::now(), before: 0 };
+    let mut pace = Pace { began: Instant::now(), before: 0, first: true };
     shown(move || pace.line(progress), search)
 }
 
@@ -20,18 +20,21 @@ struct Pace {
     /// When this search began; there may be several, one after the other.
     began: Instant,
     before: u64,
+    /// This is the first search, which may go on with one that was kept.
+    first: bool,
 }
 
 impl Pace {
     fn line(&mut self, progress: &Progress) -> String {
         let states = progress.states.load(Relaxed);
         if states < self.before {
-            self.began = Instant::now();
+            (self.began, self.first) = (Instant::now(), false);
         }
         self.before = states;
         let seconds = self.began.elapsed().as_secs_f64();
-        let found = states.saturating_sub(progress.resumed.load(Relaxed));
-        let rate = found as f64 / seconds.max(0.001);
+        let resumed = if self.first { progress.resumed.load(Relaxed) } else { 0 };
+        // What has just begun has no speed to speak of.
+        let rate = states.saturating_sub(resumed) as f64 / seconds.max(0.2);
         let mut line = format!(
             "{} states · {:.1} million/s · frontier {} · depth {} · {seconds:.0} s",
             grouped(states),

@@ -38,7 +38,7 @@ pub struct Progress {
 }
 
 /// How many levels in a row have to be smaller than the one before for an estimate.
-const SHRINKING: usize = 6;
+const SHRINKING: usize = 8;
 
 impl Progress {
     /// Takes what the user should be told since the last call.
@@ -78,27 +78,71 @@ impl Progress {
     }
 }
 
-/// The states of the last level and of those to come, if the levels go on shrinking as they do.
-///
-/// From their peak on, the levels of a search shrink slowly at first and then faster. So the ratio of one level to the one
-/// before falls; taking it to stay as it is gives more than there will be. Half of the levels that are looked at say how
-/// fast it falls.
+/// The states of the last level and of those to come, if each is smaller than the one before by the factor that the last
+/// ones were. That is a guess: levels of some algorithms come in waves, of others they end sooner.
 fn left(levels: &[u64]) -> Option<u64> {
     let recent = levels.get(levels.len().checked_sub(SHRINKING + 1)?..)?;
     if !recent.windows(2).all(|pair| pair[1] < pair[0]) || recent[SHRINKING] == 0 {
         return None;
     }
-    let ratio = |from: usize, to: usize| (recent[to] as f64 / recent[from] as f64).powf(1.0 / (to - from) as f64);
-    let (before, now) = (ratio(0, SHRINKING / 2), ratio(SHRINKING / 2, SHRINKING));
-    let falls = (now / before).min(1.0).powf(2.0 / SHRINKING as f64);
-    let (mut left, mut level, mut ratio) = (0.0, recent[SHRINKING] as f64, now);
-    while level >= 1.0 && left < 1e15 {
-        left += level;
-        ratio *= falls;
-        level *= ratio;
-        if ratio > 0.999 && falls > 0.999 {
-            return None; // it hardly shrinks: there may be no end to it
+    let (from, to) = (recent[SHRINKING / 2] as f64, recent[SHRINKING] as f64);
+    let ratio = (to / from).powf(2.0 / SHRINKING as f64);
+    // What hardly shrinks may have no end.
+    (ratio < 0.98).then(|| (to / (1.0 - ratio)) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use doorway_core::{Property, Size};
+
+    use super::*;
+    use crate::{Entrant, Options, check};
+
+    /// Asserts that estimates are within a factor of 4 of what was left, up to where hardly anything is; says how many
+    /// there were.
+    fn estimates(levels: &[u64]) -> usize {
+        let mut given = 0;
+        let all: u64 = levels.iter().sum();
+        for end in 1..levels.len() {
+            let truth: u64 = levels[end - 1..].iter().sum();
+            if let Some(estimate) = left(&levels[..end])
+                && truth > all / 50
+            {
+                let ratio = estimate as f64 / truth as f64;
+                assert!((0.25..=4.1).contains(&ratio), "level {end}: {estimate} instead of {truth}");
+                given += 1;
+            }
+        }
+        given
+    }
+
+    #[test]
+    fn nothing_is_guessed_before_levels_shrink() {
+        assert_eq!(left(&[]), None);
+        assert_eq!(left(&[1, 2, 4, 8, 16, 32, 64, 128, 256]), None);
+        let halves = [16384, 8192, 4096, 2048, 1024, 512, 256, 128, 64];
+        assert_eq!(left(&halves), Some(128), "64, and as much again after it");
+        assert_eq!(left(&halves[1..]), None, "too few levels");
+        assert_eq!(left(&[&halves[..], &[65]].concat()), None, "not all of them shrink");
+        assert_eq!(left(&[&halves[..], &[0]].concat()), None, "it is over");
+        assert_eq!(left(&(0..20).map(|i| 10_000 - i).collect::<Vec<_>>()), None, "it hardly shrinks");
+    }
+
+    /// Levels of true searches: what is estimated comes about right.
+    #[test]
+    fn estimates_are_about_right() {
+        for (name, size, passages) in [
+            ("bakery", Size::mutex(3), None),
+            ("bakery", Size::mutex(3), Some(2)),
+            ("k-bakery", Size { n: 3, k: 2, sessions: 0 }, None),
+            ("yang-anderson", Size::mutex(3), None),
+        ] {
+            let subject = Entrant::named(name).expect("there is one").build(size, None, false).expect("it fits");
+            let options = Options { properties: vec![Property::KExclusion], passages, ..Options::default() };
+            let progress = Progress::default();
+            check(&*subject, &options, &progress).expect("it runs");
+            let levels = progress.levels.lock().expect("nothing panicked").clone();
+            assert!(estimates(&levels) > 0, "{name}: {levels:?}");
         }
     }
-    Some(left as u64)
 }
