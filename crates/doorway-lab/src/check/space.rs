@@ -162,8 +162,9 @@ impl<'s> Space<'s> {
 
     /// Notes what gave new numbers, if anything did since so many had been given.
     fn note(&mut self, before: usize, lesson: impl FnOnce() -> Lesson) {
-        if self.lessons.is_some() && self.learned() > before {
-            self.lessons.as_mut().expect("they are kept").push(lesson());
+        let is_new = self.learned() > before;
+        if let Some(lessons) = self.lessons.as_mut().filter(|_| is_new) {
+            lessons.push(lesson());
         }
     }
 

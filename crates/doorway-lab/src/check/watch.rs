@@ -131,18 +131,19 @@ mod tests {
     /// Levels of true searches: what is estimated comes about right.
     #[test]
     fn estimates_are_about_right() {
-        for (name, size, passages) in [
-            ("bakery", Size::mutex(3), None),
-            ("bakery", Size::mutex(3), Some(2)),
-            ("k-bakery", Size { n: 3, k: 2, sessions: 0 }, None),
-            ("yang-anderson", Size::mutex(3), None),
+        // Those of the k-Bakery come in waves, of which it is said nothing but near the end.
+        for (name, size, passages, least) in [
+            ("bakery", Size::mutex(3), None, 3),
+            ("bakery", Size::mutex(3), Some(2), 8),
+            ("k-bakery", Size { n: 3, k: 2, sessions: 0 }, None, 0),
+            ("yang-anderson", Size::mutex(3), None, 15),
         ] {
             let subject = Entrant::named(name).expect("there is one").build(size, None, false).expect("it fits");
             let options = Options { properties: vec![Property::KExclusion], passages, ..Options::default() };
             let progress = Progress::default();
             check(&*subject, &options, &progress).expect("it runs");
             let levels = progress.levels.lock().expect("nothing panicked").clone();
-            assert!(estimates(&levels) > 0, "{name}: {levels:?}");
+            assert!(estimates(&levels) >= least, "{name}: {levels:?}");
         }
     }
 }
