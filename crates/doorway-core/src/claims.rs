@@ -1,9 +1,10 @@
 //! What is claimed of an algorithm, as data. The lab's battery turns every claim into a check, every refuted property into
 //! a counterexample that must be found, and every mutant into something that a check must catch.
 
+use alloc::format;
 use core::{fmt, str::FromStr};
 
-use crate::Size;
+use crate::{Size, Unfit};
 
 /// What kind of exclusion an algorithm is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,6 +108,9 @@ pub enum Property {
     StarvationFreedom,
     /// A process leaves in a bounded number of its own steps.
     BoundedExit,
+    /// A process leaves its doorway in a bounded number of its own steps. Part of every property about order: a doorway that
+    /// waits fixes no order.
+    BoundedDoorway,
     /// Who is through the doorway before another begins it, enters first; in group locks, if their sessions differ.
     Fcfs,
     /// Of k processes through the doorway before another begins it, one enters first.
@@ -153,6 +157,7 @@ named!(Property:
     DeadlockFreedom = "deadlock-freedom",
     StarvationFreedom = "starvation-freedom",
     BoundedExit = "bounded-exit",
+    BoundedDoorway = "bounded-doorway",
     Fcfs = "fcfs",
     KFcfs = "k-fcfs",
     Fife = "fife",
@@ -356,11 +361,26 @@ pub struct Claims {
     pub rmr: Rmr,
     /// The fewest processes for which it makes sense.
     pub min_n: usize,
+    /// The most processes that it serves; `None` if there is no such limit.
+    pub max_n: Option<usize>,
     /// Its mutants.
     pub mutants: &'static [Mutant],
 }
 
 impl Claims {
+    /// Checks that there are not more processes than the algorithm of this name serves.
+    ///
+    /// # Errors
+    /// When there are.
+    pub fn serves(&self, name: &str, size: Size) -> Result<(), Unfit> {
+        match self.max_n {
+            Some(most) if size.n > most => {
+                Err(Unfit(format!("{name} serves at most {most} processes, not {}: try -n {most}", size.n)))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The property of that name, an invariant that is declared here included.
     pub fn property(&self, name: &str) -> Option<Property> {
         let declared = || self.invariants.iter().find(|invariant| invariant.name == name);
@@ -370,7 +390,7 @@ impl Claims {
 
 #[cfg(test)]
 mod tests {
-    use alloc::{collections::BTreeSet, format, string::ToString};
+    use alloc::{collections::BTreeSet, string::ToString};
     use core::fmt::{Debug, Display};
 
     use super::*;

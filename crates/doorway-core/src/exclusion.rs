@@ -50,7 +50,7 @@ impl fmt::Display for Size {
 pub struct Unfit(pub String);
 
 /// What there is to know about an algorithm before it runs.
-pub trait Algorithm: Sized {
+pub trait Algorithm: Sized + Sync {
     /// Its name, as on the command line.
     const NAME: &'static str;
 
@@ -69,6 +69,15 @@ pub trait Algorithm: Sized {
     /// # Errors
     /// When the algorithm cannot serve that size.
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit>;
+
+    /// Lays out an instance for a size that the claims allow, as the named mutant if there is one.
+    ///
+    /// # Errors
+    /// When the algorithm cannot serve that size.
+    fn laid_out(size: Size, mutant: Option<&'static str>) -> Result<(Self, Layout), Unfit> {
+        Self::CLAIMS.serves(Self::NAME, size)?;
+        Layout::build(size.n, mutant, |layout| Self::new(layout, size))
+    }
 }
 
 /// An algorithm as code: doorway, waiting, exit.

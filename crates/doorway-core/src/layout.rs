@@ -363,7 +363,36 @@ impl Layout {
     fn keep<T: Value>(&mut self, name: &str, shape: Shape, places: Places, init: T, format: T::Format) {
         let (bits, first) = (T::bits(format), self.registers());
         let (name, init, exceptions) = (String::from(name), Box::new(init), Vec::new());
-        self.blocks.push(Block { name, shape, places, bits, init, exceptions, first });
+        self.blocks.push(Block { name, shape, places, bits, init, exceptions, domain: None, first });
+    }
+
+    /// Declares which values the registers that were asked for under this name may hold. A read of a
+    /// safe register that overlaps a write returns any of them. The checker refuses an algorithm
+    /// that writes another value, or begins with one; natively nothing is checked.
+    ///
+    /// Types of few values (`bool`, tickets) say so themselves; this is for the others.
+    ///
+    /// ```
+    /// # use doorway_core::{Homes, Layout};
+    /// # Layout::build(3, None, |layout| {
+    /// let flag = layout.array("Flag", 3, Homes::Column, 0_u8);
+    /// layout.domain("Flag", 0..=4_u8);
+    /// # Ok::<_, doorway_core::Unfit>(flag) })?;
+    /// # Ok::<_, doorway_core::Unfit>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If there are no such registers, if they are of another type, or if a value holds a ticket:
+    /// tickets are relabelled, so that no list of them means anything.
+    pub fn domain<T: Value>(&mut self, name: &str, values: impl IntoIterator<Item = T>) {
+        let block = self.blocks.iter_mut().rev().find(|block| block.name == name);
+        let Some(block) = block else { panic!("there is no register {name} to declare a domain of") };
+        assert!(block.init.any().is::<T>(), "{name} holds values of another type than its declared domain");
+        let values = values.into_iter().map(|value| {
+            let _ = value.relabel(&mut |_| panic!("{name}: tickets have no domain to be declared"));
+            Box::new(value) as Box<dyn Erased>
+        });
+        block.domain = Some(values.collect());
     }
 
     /// Has a register hold something else at the start than those it was asked for with.

@@ -45,5 +45,5 @@ pub use layout::{Array, Grid, Home, Homes, Layout, Register};
 pub use memory::{CompareAndSwap, FetchAndAdd, Memory, Mortal, Registers, Swap, Transactions};
 pub use session::Session;
 pub use set::Set;
-pub use ticket::{Extended, Ticket};
+pub use ticket::{Extended, Ticket, raw};
 pub use value::{Local, Relabel, Value};

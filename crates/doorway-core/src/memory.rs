@@ -8,7 +8,8 @@
 //! Loops that access memory are written with the combinators below. After each iteration everything that was read in it
 //! is forgotten, except what the loop carries; after the loop, everything except its result. That costs nothing
 //! natively and keeps the lab's local states few. It is also a promise that the code makes: **closures are pure**. They
-//! take what they need from their arguments, capture by shared reference (`Fn` enforces it), and mutate nothing.
+//! take what they need from their arguments and change nothing that they capture. The bounds `Fn` and `Sync` enforce this
+//! for variables and cells:
 //!
 //! ```compile_fail,E0594
 //! fn count<M: doorway_core::Memory>(m: &mut M) -> Result<u32, M::Halt> {
@@ -20,6 +21,20 @@
 //!     Ok(rounds)
 //! }
 //! ```
+//!
+//! ```compile_fail,E0277
+//! fn count<M: doorway_core::Memory>(m: &mut M) -> Result<u32, M::Halt> {
+//!     let rounds = core::cell::Cell::new(0);
+//!     m.each(0..3, |_, _| {
+//!         rounds.set(rounds.get() + 1); // nor here
+//!         Ok(())
+//!     })?;
+//!     Ok(rounds.get())
+//! }
+//! ```
+//!
+//! Types do not keep an atomic, a mutex or a static out. Before each check the lab runs processes that forget beside
+//! processes that forget nothing, and refuses an algorithm for which the two differ.
 
 use core::ops::ControlFlow;
 
@@ -83,8 +98,8 @@ pub trait Memory: Sized {
     #[track_caller]
     fn each<I, F>(&mut self, items: I, body: F) -> Result<(), Self::Halt>
     where
-        I: IntoIterator<Item = usize>,
-        F: Fn(&mut Self, usize) -> Result<(), Self::Halt>,
+        I: IntoIterator<Item = usize> + Sync,
+        F: Fn(&mut Self, usize) -> Result<(), Self::Halt> + Sync,
     {
         // The iterator's own loop, not `for`: a filtered range then is one plain loop and not one in another.
         items.into_iter().try_for_each(|i| body(self, i))
@@ -98,9 +113,9 @@ pub trait Memory: Sized {
     #[track_caller]
     fn fold<I, T, F>(&mut self, items: I, init: T, body: F) -> Result<T, Self::Halt>
     where
-        I: IntoIterator<Item = usize>,
+        I: IntoIterator<Item = usize> + Sync,
         T: Local,
-        F: Fn(&mut Self, T, usize) -> Result<T, Self::Halt>,
+        F: Fn(&mut Self, T, usize) -> Result<T, Self::Halt> + Sync,
     {
         items.into_iter().try_fold(init, |carried, i| body(self, carried, i))
     }
@@ -113,9 +128,9 @@ pub trait Memory: Sized {
     #[track_caller]
     fn fold_until<I, T, F>(&mut self, items: I, init: T, body: F) -> Result<T, Self::Halt>
     where
-        I: IntoIterator<Item = usize>,
+        I: IntoIterator<Item = usize> + Sync,
         T: Local,
-        F: Fn(&mut Self, T, usize) -> Result<ControlFlow<T, T>, Self::Halt>,
+        F: Fn(&mut Self, T, usize) -> Result<ControlFlow<T, T>, Self::Halt> + Sync,
     {
         let mut carried = init;
         for i in items {
@@ -135,8 +150,8 @@ pub trait Memory: Sized {
     #[track_caller]
     fn find<I, F>(&mut self, items: I, body: F) -> Result<Option<usize>, Self::Halt>
     where
-        I: IntoIterator<Item = usize>,
-        F: Fn(&mut Self, usize) -> Result<bool, Self::Halt>,
+        I: IntoIterator<Item = usize> + Sync,
+        F: Fn(&mut Self, usize) -> Result<bool, Self::Halt> + Sync,
     {
         for i in items {
             if body(self, i)? {
@@ -156,7 +171,7 @@ pub trait Memory: Sized {
     where
         S: Local,
         R: Local,
-        F: Fn(&mut Self, S) -> Result<ControlFlow<R, S>, Self::Halt>,
+        F: Fn(&mut Self, S) -> Result<ControlFlow<R, S>, Self::Halt> + Sync,
     {
         let mut state = init;
         let mut round = 0;
@@ -180,7 +195,7 @@ pub trait Memory: Sized {
     where
         S: Local,
         R: Local,
-        F: Fn(&mut Self, S) -> Result<ControlFlow<R, S>, Self::Halt>,
+        F: Fn(&mut Self, S) -> Result<ControlFlow<R, S>, Self::Halt> + Sync,
     {
         self.repeat(init, body)
     }
@@ -194,7 +209,7 @@ pub trait Memory: Sized {
     fn scope<R, F>(&mut self, body: F) -> Result<R, Self::Halt>
     where
         R: Local,
-        F: Fn(&mut Self) -> Result<R, Self::Halt>,
+        F: Fn(&mut Self) -> Result<R, Self::Halt> + Sync,
     {
         body(self)
     }
@@ -231,7 +246,7 @@ pub trait Registers: Memory {
     #[track_caller]
     fn test<T: Value, F>(&mut self, register: Register<T>, ask: F) -> Result<bool, Self::Halt>
     where
-        F: Fn(T) -> bool,
+        F: Fn(T) -> bool + Sync,
     {
         Ok(ask(self.read(register)?))
     }
@@ -244,7 +259,7 @@ pub trait Registers: Memory {
     #[track_caller]
     fn wait<T: Value, F>(&mut self, register: Register<T>, until: F) -> Result<(), Self::Halt>
     where
-        F: Fn(T) -> bool,
+        F: Fn(T) -> bool + Sync,
     {
         let mut round = 0;
         while !until(self.read(register)?) {
@@ -289,7 +304,7 @@ pub trait Transactions: Memory {
     /// In the lab, where a process may stop here.
     fn transact<T: Value, R: Local, F>(&mut self, variable: Register<T>, change: F) -> Result<R, Self::Halt>
     where
-        F: Fn(T) -> (T, R);
+        F: Fn(T) -> (T, R) + Sync;
 }
 
 /// Memory of processes that may be killed, each at any time, and can be found dead by others.

@@ -222,7 +222,7 @@ impl<R: Relax, W: ReadModifyWrite> Transactions for Native<'_, R, W> {
     #[inline]
     fn transact<T: Value, A: Local, F>(&mut self, variable: Register<T>, change: F) -> Result<A, R::Halt>
     where
-        F: Fn(T) -> (T, A),
+        F: Fn(T) -> (T, A) + Sync,
     {
         let mut held = self.load(variable);
         loop {

@@ -104,6 +104,7 @@ const SLOTS: Claims = Claims {
     abandons: true,
     rmr: Rmr { cc: "unbounded", dsm: "unbounded" },
     min_n: 1,
+    max_n: None,
     mutants: mutants::MUTANTS,
 };
 

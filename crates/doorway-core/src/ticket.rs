@@ -30,17 +30,26 @@ impl Ticket {
         // 2⁶⁴ passages at one per nanosecond take 584 years; no check is worth its branch here.
         Self(self.0.wrapping_add(1))
     }
+}
 
-    /// The number behind the ticket, for memories and for printing. Algorithms have no use for it.
+/// The numbers behind tickets: for memories, for words and for printing.
+///
+/// Algorithms have no use for them. What an algorithm does must not depend on the number behind a
+/// ticket, or the checker's relabelling is not exact; the checker tries that on every step that it
+/// learns, and refuses the algorithm if it does.
+pub mod raw {
+    use super::Ticket;
+
+    /// Returns the number behind a ticket.
     #[inline(always)]
-    pub const fn label(self) -> u64 {
-        self.0
+    pub const fn number(ticket: Ticket) -> u64 {
+        ticket.0
     }
 
-    /// The ticket with this number, for memories. Algorithms have no use for it.
+    /// Returns the ticket with this number.
     #[inline(always)]
-    pub const fn from_label(label: u64) -> Self {
-        Self(label)
+    pub const fn ticket(number: u64) -> Ticket {
+        Ticket(number)
     }
 }
 

@@ -3,7 +3,7 @@
 use alloc::{vec, vec::Vec};
 use core::{fmt::Debug, hash::Hash};
 
-use crate::{Extended, Ticket};
+use crate::{Extended, Ticket, raw};
 
 /// A change of tickets, applied wherever they stand.
 pub type Relabel<'a> = &'a mut dyn FnMut(Ticket) -> Ticket;
@@ -46,7 +46,8 @@ pub trait Value: Local {
         None
     }
 
-    /// The largest number inside, where one is meant to be bounded: what `bounded-registers` looks at.
+    /// The largest number inside, where one is meant to be bounded: what `bounded-registers` looks at. ∞ is not a number:
+    /// it exceeds no bound, and counts as 0 here.
     fn magnitude(&self) -> u64 {
         self.word() as u64
     }
@@ -133,18 +134,26 @@ impl Value for bool {
 }
 
 impl Value for Ticket {
-    one_word!(|ticket| ticket.label(), |word| Ticket::from_label(word));
+    one_word!(|ticket| raw::number(ticket), |word| raw::ticket(word));
 
     fn domain(tickets: &[Ticket]) -> Option<Vec<Self>> {
         Some(tickets.to_vec())
     }
+
+    fn magnitude(&self) -> u64 {
+        if *self == Self::INFINITY { 0 } else { raw::number(*self) }
+    }
 }
 
 impl Value for Extended {
-    one_word!(|ticket| ticket.0.label(), |word| Self(Ticket::from_label(word)));
+    one_word!(|ticket| raw::number(ticket.0), |word| Self(raw::ticket(word)));
 
     fn domain(tickets: &[Ticket]) -> Option<Vec<Self>> {
         Some([Self::INFINITY].into_iter().chain(tickets.iter().copied().map(Self)).collect())
+    }
+
+    fn magnitude(&self) -> u64 {
+        self.0.magnitude()
     }
 }
 
@@ -182,8 +191,8 @@ mod tests {
     #[test]
     fn words_stand_for_one_value_each() {
         round_trip(&[false, true]);
-        round_trip(&[Ticket::ZERO, Ticket::ZERO.succ(), Ticket::from_label(1 << 40), Ticket::INFINITY]);
-        round_trip(&[Extended(Ticket::ZERO), Extended(Ticket::from_label(7)), Extended::INFINITY]);
+        round_trip(&[Ticket::ZERO, Ticket::ZERO.succ(), raw::ticket(1 << 40), Ticket::INFINITY]);
+        round_trip(&[Extended(Ticket::ZERO), Extended(raw::ticket(7)), Extended::INFINITY]);
         round_trip(&[None, Some(0), Some(1), Some(u32::MAX)]);
         round_trip(&[0, 1, u8::MAX]);
         round_trip(&[0, 1, u16::MAX]);
@@ -199,7 +208,7 @@ mod tests {
     /// Whatever a type's domain lists has a word of its own, too.
     #[test]
     fn domains_have_words() {
-        let tickets = [1, 2, 3].map(Ticket::from_label);
+        let tickets = [1, 2, 3].map(raw::ticket);
         round_trip(&bool::domain(&tickets).expect("there are two"));
         assert_eq!(Ticket::domain(&tickets).expect("as many as are given"), tickets);
         assert_eq!(Extended::domain(&tickets).expect("one more").len(), 4);
@@ -207,9 +216,15 @@ mod tests {
     }
 
     #[test]
+    fn infinity_exceeds_no_bound() {
+        assert_eq!([Ticket::ZERO, raw::ticket(7), Ticket::INFINITY].map(|ticket| ticket.magnitude()), [0, 7, 0]);
+        assert_eq!([Extended(raw::ticket(7)), Extended::INFINITY].map(|ticket| ticket.magnitude()), [7, 0]);
+    }
+
+    #[test]
     fn relabelling_reaches_every_ticket() {
-        let five = Ticket::from_label(5);
-        let nine = Ticket::from_label(9);
+        let five = raw::ticket(5);
+        let nine = raw::ticket(9);
         let mut shift = |ticket: Ticket| if ticket == five { nine } else { ticket };
         assert_eq!(five.relabel(&mut shift), nine);
         assert_eq!(Some(five).relabel(&mut shift), Some(nine));

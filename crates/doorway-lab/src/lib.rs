@@ -17,6 +17,7 @@ pub mod cost;
 mod entrant;
 mod fault;
 mod item;
+mod judge;
 pub mod machine;
 pub mod monitor;
 mod random;

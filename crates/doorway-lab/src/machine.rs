@@ -118,10 +118,7 @@ impl<'s> Machine<'s> {
 
     /// What process `p` has asked for when it makes this move.
     fn asked(&self, p: usize, step: &Move) -> Session {
-        match step.choice {
-            Choice::Request(request) => self.subject.session(request),
-            _ => self.processes[p].now.session,
-        }
+        step.choice.request().map_or(self.processes[p].now.session, |request| self.subject.session(request))
     }
 
     /// How many processes are in the critical section.
@@ -353,10 +350,9 @@ impl<'s> Machine<'s> {
         let unchanged = effect.is_none();
         let effect = effect.map_or(String::new(), Erased::text);
         let text = match (step.access.kind, half) {
-            (Kind::Choose(_), _) => match step.choice {
-                Choice::Outcome(outcome) => format!("chooses {outcome}"),
-                _ => "chooses".into(),
-            },
+            (Kind::Choose(_), _) => {
+                step.choice.outcome().map_or("chooses".into(), |outcome| format!("chooses {outcome}"))
+            }
             (Kind::Read, _) if garbage => format!("{name} = {held} (overlaps a write)"),
             (Kind::Read, _) => format!("{name} = {held}"),
             (Kind::Write, Some(Half::End)) => format!("{name} := {effect} ends"),
@@ -372,10 +368,10 @@ impl<'s> Machine<'s> {
         match step.choice {
             Choice::Abandon => format!("gives up: {text}"),
             Choice::Kill => format!("is killed: {text}"),
-            Choice::Request(request) if self.subject.session(request) != Session::NONE => {
-                format!("asks for {:?}: {text}", self.subject.session(request))
-            }
-            _ => text,
+            choice => match choice.request().map(|request| self.subject.session(request)) {
+                Some(session) if session != Session::NONE => format!("asks for {session:?}: {text}"),
+                _ => text,
+            },
         }
     }
 }

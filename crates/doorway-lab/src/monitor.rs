@@ -1,5 +1,7 @@
 //! Watches one run for violations that a single step shows.
 
+use std::fmt;
+
 use doorway_core::{Invariant, Property, Session, layout::Erased};
 
 use crate::{
@@ -63,6 +65,30 @@ impl Standing {
     /// Whether `p` was through its doorway before everybody active who keeps it out began.
     pub(crate) fn leads(&self, p: usize) -> bool {
         self.regions[p] == Region::Waiting && self.opponents(p).all(|q| self.before[q][p])
+    }
+}
+
+/// A register that holds more than the stated bound before the first step.
+#[derive(Clone, Debug)]
+pub(crate) struct Oversized {
+    register: String,
+    value: String,
+    bound: u64,
+}
+
+impl Oversized {
+    /// The first such register of a subject, if there is one.
+    pub(crate) fn at_start(subject: &dyn Subject) -> Option<Self> {
+        let bound = subject.claims().bound?(subject.size());
+        let cell = subject.layout().cells().find(|cell| cell.init.magnitude() > bound)?;
+        Some(Self { register: cell.name(), value: cell.init.text(), bound })
+    }
+}
+
+impl fmt::Display for Oversized {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { register, value, bound } = self;
+        write!(f, "{register} holds {value} before the first step, and the bound is {bound}")
     }
 }
 

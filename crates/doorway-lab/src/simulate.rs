@@ -291,7 +291,16 @@ pub(crate) fn choose(machine: &Machine<'_>, p: usize, random: &mut Random) -> us
     }
     match machine.moves(p) {
         [_, second] if second.choice == Choice::Abandon => usize::from(random.below(16) == 0),
-        [Move { access: Access { kind: Kind::Choose(odds), .. }, .. }, ..] => odds.draw(random) as usize,
+        [Move { access: Access { kind: Kind::Choose(odds), .. }, choice: Choice::Outcome(_) }, ..] => {
+            odds.draw(random) as usize
+        }
+        // Passages that begin with a choice: which request, and then how the choice of that one falls.
+        moves @ [Move { choice: Choice::RequestOutcome(..), .. }, ..] => {
+            let any = moves[random.below(moves.len() as u64) as usize];
+            let Kind::Choose(odds) = any.access.kind else { return 0 };
+            let drawn = any.choice.request().map(|request| Choice::RequestOutcome(request, odds.draw(random)));
+            moves.iter().position(|step| Some(step.choice) == drawn).unwrap_or(0)
+        }
         several => random.below(several.len() as u64) as usize,
     }
 }

@@ -119,9 +119,27 @@ pub enum Choice {
     Kill,
     /// A choice of its own falls on this.
     Outcome(u32),
+    /// It leaves the remainder and asks for this, and the choice that its passage begins with falls on that.
+    RequestOutcome(u32, u32),
 }
 
 impl Choice {
+    /// What the process asks for, if it leaves the remainder.
+    pub fn request(self) -> Option<u32> {
+        match self {
+            Self::Request(request) | Self::RequestOutcome(request, _) => Some(request),
+            _ => None,
+        }
+    }
+
+    /// What a choice of the process falls on, if it makes one.
+    pub fn outcome(self) -> Option<u32> {
+        match self {
+            Self::Outcome(outcome) | Self::RequestOutcome(_, outcome) => Some(outcome),
+            _ => None,
+        }
+    }
+
     /// Whether the process then has no place in line any more.
     pub fn gives_up(self) -> bool {
         matches!(self, Self::Abandon | Self::Kill)

@@ -3,13 +3,14 @@
 mod confirm;
 mod script;
 
-use doorway_core::{ANY_NUMBER, Property, RegisterKind, Session, Size, layout::Erased};
+use doorway_core::{ANY_NUMBER, Property, RegisterKind, Session, Size, Ticket, layout::Erased, raw};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::confirm::{Alone, PATIENCE, alone};
 use crate::{
     entrant::Entrant,
     fault::Fault,
+    judge::Judge,
     machine::{Event, Half, Machine},
     monitor::Monitor,
     subject::{Choice, Region, Subject},
@@ -231,7 +232,7 @@ impl Trace {
             .registers
             .parse::<RegisterKind>()
             .map_err(|()| TraceError::Unknown(format!("{:?} registers", self.registers), "lab check --help"))?;
-        let mut run = Run::new(&*subject, registers, false).map_err(TraceError::Fault)?;
+        let mut judge = Judge::new(&*subject, registers).map_err(TraceError::Fault)?;
         let mut replayed = Replayed {
             events: Vec::new(),
             violations: Vec::new(),
@@ -239,11 +240,10 @@ impl Trace {
             regions: Vec::new(),
             alone: None,
         };
-        let mut turns = Vec::new();
         for (i, step) in self.steps.iter().enumerate() {
             let diverged = |actual: String| TraceError::Diverged { step: i + 1, expected: step.words(), actual };
             let turn = step.turn().ok_or_else(|| diverged("no such move".into()))?;
-            let (event, violated) = match run.take(turn) {
+            let (event, violated) = match judge.take(turn) {
                 Ok(done) => done,
                 Err(Fault::Impure) => return Err(diverged("no such move".into())),
                 Err(fault) => return Err(TraceError::Fault(fault)),
@@ -252,16 +252,15 @@ impl Trace {
             if (&actual.access, actual.line, &actual.region) != (&step.access, step.line, &step.region) {
                 return Err(diverged(actual.words()));
             }
-            watch(&run.machine, &event, &violated);
+            watch(&judge.uncut().machine, &event, &violated);
             replayed.violations.extend(violated.into_iter().map(|property| (i, property)));
             replayed.events.push(event);
-            turns.push(turn);
         }
-        let machine = &run.machine;
+        let machine = &judge.uncut().machine;
         replayed.registers =
             subject.layout().cells().enumerate().map(|(r, cell)| (cell.name(), machine.value(r).text())).collect();
         replayed.regions = (0..self.n).map(|p| machine.region(p)).collect();
-        self.confirm(&mut run, &turns, &mut replayed)?;
+        self.confirm(&mut judge, &mut replayed)?;
         Ok(replayed)
     }
 }
@@ -316,9 +315,10 @@ impl<'s> Run<'s> {
             let new = self.machine.being_written(register, p)?;
             return [held.copy(), new].into_iter().find(|value| value.word() == u128::from(word));
         }
-        held.domain(&[doorway_core::Ticket::from_label(word)])?
-            .into_iter()
-            .find(|value| value.word() == u128::from(word))
+        // Only a type with ∞ has an overlapping read return it.
+        let ticket = Some(raw::ticket(word)).filter(|ticket| *ticket != Ticket::INFINITY);
+        let domain = self.machine.layout().cell(register).domain(ticket.as_slice())?;
+        domain.into_iter().find(|value| value.word() == u128::from(word))
     }
 }
 
@@ -332,6 +332,10 @@ pub(crate) fn in_words(choice: Choice, session: Session) -> Option<String> {
         Choice::Abandon => Some("abandon".into()),
         Choice::Kill => Some("kill".into()),
         Choice::Outcome(o) => Some(format!("outcome {o}")),
+        Choice::RequestOutcome(r, o) => Some(match in_words(Choice::Request(r), session) {
+            Some(request) => format!("{request}, outcome {o}"),
+            None => format!("request {r}, outcome {o}"),
+        }),
     }
 }
 
@@ -341,6 +345,11 @@ pub(crate) fn from_words(words: Option<&str>) -> Option<Choice> {
         None => Choice::Go,
         Some("abandon") => Choice::Abandon,
         Some("kill") => Choice::Kill,
+        Some(words) if words.contains(", ") => {
+            let (request, outcome) = words.split_once(", ")?;
+            let request = from_words(Some(request))?.request()?;
+            Choice::RequestOutcome(request, from_words(Some(outcome))?.outcome()?)
+        }
         Some(words) => match words.split_once(' ')? {
             ("session", number) => Choice::Request(number.parse::<u32>().ok()?.checked_sub(1)?),
             ("request", number) => Choice::Request(number.parse().ok()?),

@@ -41,6 +41,12 @@ fn all_hold(report: &Report, what: &str) {
 
 /// Where claims are checked here: as far as a test can afford. `scripts/prove` goes further.
 fn settings(entrant: &Entrant) -> Vec<Setting> {
+    let mut all = affordable(entrant);
+    all.retain(|setting| entrant.claims.serves(entrant.name, setting.size).is_ok());
+    all
+}
+
+fn affordable(entrant: &Entrant) -> Vec<Setting> {
     let least = entrant.claims.min_n;
     if entrant.claims.problem == Problem::KExclusion {
         let few = ["k-bakery-fife", "k-bakery-safe", "timestamp-bakery", "recoverable"].contains(&entrant.name);

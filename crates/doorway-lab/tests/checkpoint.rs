@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    ops::Range,
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
     thread,
@@ -12,6 +13,11 @@ use doorway_core::{Property, RegisterKind, Size};
 use doorway_lab::{
     Checkpoint, CheckpointError, Entrant, Options, Progress, Report, Subject, Unchecked, check, check_kept,
 };
+
+#[path = "common/dead.rs"]
+mod dead;
+
+use dead::{Dead, dead};
 
 /// A directory that is removed in the end.
 struct Directory(PathBuf);
@@ -194,15 +200,14 @@ fn a_search_is_saved_while_it_runs() {
 }
 
 /// A file of an interrupted search, and that search.
-fn kept(directory: &Directory, n: usize) -> (Box<dyn Subject>, Options, Vec<u8>) {
-    let bakery = subject("bakery", Size::mutex(n));
-    let options =
-        Options { properties: SAFETY.to_vec(), max_states: if n == 2 { 80 } else { 2000 }, ..Options::default() };
+fn kept(directory: &Directory, name: &str, n: usize, max_states: u64) -> (Box<dyn Subject>, Options, Vec<u8>) {
+    let subject = subject(name, Size::mutex(n));
+    let options = Options { properties: SAFETY.to_vec(), max_states, ..Options::default() };
     let checkpoint = directory.checkpoint();
-    let report = check_kept(&*bakery, &options, &Progress::default(), &checkpoint).expect("it runs");
+    let report = check_kept(&*subject, &options, &Progress::default(), &checkpoint).expect("it runs");
     assert!(report.resumable);
     let bytes = fs::read(&checkpoint.path).expect("it was kept");
-    (bakery, options, bytes)
+    (subject, options, bytes)
 }
 
 fn refused(subject: &dyn Subject, options: &Options, checkpoint: &Checkpoint) -> CheckpointError {
@@ -217,7 +222,7 @@ fn refused(subject: &dyn Subject, options: &Options, checkpoint: &Checkpoint) ->
 fn damaged_files_are_refused_and_left_alone() {
     let directory = Directory::new();
     let checkpoint = directory.checkpoint();
-    let (bakery, options, good) = kept(&directory, 3);
+    let (bakery, options, good) = kept(&directory, "bakery", 3, 2000);
     let refuse = |bytes: &[u8]| {
         fs::write(&checkpoint.path, bytes).expect("it can be written");
         let error = refused(&*bakery, &options, &checkpoint);
@@ -255,39 +260,86 @@ fn checksum(words: &[u64]) -> u64 {
     })
 }
 
+/// Where everything stands in the words of a file.
+struct Map {
+    /// What says which search it is: any change makes it another one.
+    identity: Range<usize>,
+    elapsed: usize,
+    stride: usize,
+    lessons: Range<usize>,
+    bits: Range<usize>,
+    sizes: Range<usize>,
+    keys: Range<usize>,
+}
+
+impl Map {
+    fn of(words: &[u64]) -> Self {
+        let text = |at: usize| at + 1 + (words[at] as usize).div_ceil(8);
+        let list = |at: usize| at + 1..at + 1 + words[at] as usize;
+        let elapsed = text(text(3));
+        let lessons = list(elapsed + 3);
+        let bits = list(lessons.end);
+        let sizes = list(bits.end);
+        let keys = sizes.end..words.len() - 1;
+        let map = Self { identity: 2..elapsed, elapsed, stride: elapsed + 2, lessons, bits, sizes, keys };
+        let count: u64 = words[map.sizes.clone()].iter().sum();
+        assert_eq!(count * words[map.stride], map.keys.len() as u64);
+        map
+    }
+
+    /// Whether a file with this word here cannot be right.
+    fn is_wrong(&self, words: &[u64], at: usize, word: u64) -> bool {
+        // Keys have one word here, of which the top bit is always set. In some field there is space for more numbers than
+        // all lessons can have given, so that not all of its bits can be set.
+        let widest = *words[self.bits.clone()].iter().max().expect("there are fields");
+        assert!(words[self.stride] == 1 && 1 << widest > words[self.lessons.clone()].len());
+        let key = self.keys.contains(&at) && (word >> 63 == 0 || word == u64::MAX);
+        word != words[at] && (self.identity.contains(&at) || at == self.stride || self.sizes.contains(&at) || key)
+    }
+}
+
 /// With the checksum made right again: whatever the words say, it is refused or the search goes on, without a panic and
 /// without a table for 2^60 states.
 #[test]
 fn made_up_files_do_no_harm() {
-    let directory = Directory::new();
-    let checkpoint = directory.checkpoint();
-    let (bakery, options, good) = kept(&directory, 2);
-    let good: Vec<u64> = good.as_chunks().0.iter().map(|&bytes| u64::from_le_bytes(bytes)).collect();
-    assert_eq!(good.last(), Some(&checksum(&good[..good.len() - 1])));
-    let head = 2000.min(good.len() - 1);
-    let mut refusals = 0;
-    for at in (3..head).step_by(3).chain((head..good.len() - 1).step_by(2003)) {
-        for word in [0, u64::MAX, good[at] + 1, good[at] ^ 1 << 40] {
-            let mut words = good.clone();
-            words[at] = word;
-            *words.last_mut().expect("it is long") = checksum(&words[..words.len() - 1]);
+    for name in ["bakery", "black-white-bakery"] {
+        let directory = Directory::new();
+        let checkpoint = directory.checkpoint();
+        let (subject, options, good) = kept(&directory, name, 2, 80);
+        let good: Vec<u64> = good.as_chunks().0.iter().map(|&bytes| u64::from_le_bytes(bytes)).collect();
+        assert_eq!(good.last(), Some(&checksum(&good[..good.len() - 1])));
+        let map = Map::of(&good);
+        let run = |words: &[u64]| {
             let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
             fs::write(&checkpoint.path, bytes).expect("it can be written");
-            match check_kept(&*bakery, &options, &Progress::default(), &checkpoint) {
-                Err(Unchecked::Checkpoint(_)) => refusals += 1,
-                Err(other) => panic!("word {at}: {other}"),
-                Ok(_) => {}
+            check_kept(&*subject, &options, &Progress::default(), &checkpoint)
+        };
+        let whole = facts(&run(&good).expect("it runs"));
+        // Of what was learned there is much of a kind.
+        let all = (2..map.lessons.start).chain(map.lessons.clone().step_by(5)).chain(map.bits.start - 1..map.keys.end);
+        for at in all {
+            for word in [0, u64::MAX, good[at].wrapping_add(1), good[at] ^ 1 << 40] {
+                let mut words = good.clone();
+                words[at] = word;
+                *words.last_mut().expect("it is long") = checksum(&words[..words.len() - 1]);
+                let wrong = map.is_wrong(&good, at, word);
+                match run(&words) {
+                    Err(Unchecked::Checkpoint(_)) => assert_ne!(at, map.elapsed, "{word:x} is a time"),
+                    Err(other) => panic!("{name}: word {at}: {other}"),
+                    Ok(_) if wrong => panic!("{name}: word {at} was believed to be {word:x}"),
+                    Ok(report) if at == map.elapsed => assert_eq!(facts(&report), whole),
+                    Ok(_) => {}
+                }
             }
         }
     }
-    assert!(refusals > 200, "{refusals}");
 }
 
 #[test]
 fn other_searches_are_refused() {
     let directory = Directory::new();
     let checkpoint = directory.checkpoint();
-    let (bakery, options, _) = kept(&directory, 3);
+    let (bakery, options, _) = kept(&directory, "bakery", 3, 2000);
     let program = Checkpoint { program: "another".into(), ..checkpoint.clone() };
     assert!(matches!(refused(&*bakery, &options, &program), CheckpointError::Program { .. }));
     let more = Checkpoint { more: ", abandoning".into(), ..checkpoint.clone() };
@@ -316,14 +368,107 @@ fn other_searches_are_refused() {
     check_kept(&*bakery, &later, &Progress::default(), &checkpoint).expect("it runs");
 }
 
+/// Local states that are merged have to be merged again before anything is learned again.
+#[test]
+fn merged_local_states_are_merged_again() {
+    for (name, n) in [("black-white-bakery", 2), ("mcs", 3)] {
+        let subject = subject(name, Size::mutex(n));
+        let options = Options { properties: SAFETY.to_vec(), ..Options::default() };
+        let whole = check(&*subject, &options, &Progress::default()).expect("it runs");
+        let (before, after) = whole.locals.expect("there are no tickets");
+        assert!(after < before, "{name}");
+        goes_on(&*subject, &options);
+        // Where they are not merged, it is another search; and so it is the other way round.
+        for minimise in [true, false] {
+            let directory = Directory::new();
+            let few = Options { minimise, max_states: whole.states / 2, ..options.clone() };
+            let report = check_kept(&*subject, &few, &Progress::default(), &directory.checkpoint()).expect("it runs");
+            assert!(report.resumable);
+            let other = Options { minimise: !minimise, ..options.clone() };
+            let error = refused(&*subject, &other, &directory.checkpoint());
+            assert!(matches!(&error, CheckpointError::Asked { .. }), "{error}");
+            assert!(error.to_string().contains(", local states merged"), "{error}");
+        }
+    }
+    // Nothing is merged where there are tickets, whatever is asked for.
+    let directory = Directory::new();
+    let (bakery, options, _) = kept(&directory, "bakery", 3, 2000);
+    let options = Options { minimise: false, ..options };
+    check_kept(&*bakery, &options, &Progress::default(), &directory.checkpoint()).expect("it is the same search");
+}
+
+/// After a fault with merged local states the check begins again without: both searches can be interrupted, and nothing
+/// of one goes into the other.
+#[test]
+fn a_search_that_has_begun_again_goes_on() {
+    let subject = dead(Dead::Bound);
+    let options = Options { properties: SAFETY.to_vec(), ..Options::default() };
+    let whole = check(&*subject, &options, &Progress::default()).expect("it runs");
+    assert_eq!(whole.locals, None, "it has begun again");
+    let mut kinds = [0, 0];
+    for max_states in 1..whole.states {
+        let directory = Directory::new();
+        let checkpoint = directory.checkpoint();
+        let few = Options { max_states, ..options.clone() };
+        let report = check_kept(&*subject, &few, &Progress::default(), &checkpoint).expect("it runs");
+        if report.resumable {
+            let bytes = fs::read(&checkpoint.path).expect("it was kept");
+            let says = |words: &str| bytes.windows(words.len()).any(|bytes| bytes == words.as_bytes());
+            let again = says("local states no longer merged");
+            assert!(again != says("local states merged"));
+            assert_eq!(again, report.locals.is_none());
+            kinds[usize::from(again)] += 1;
+        }
+        let progress = Progress::default();
+        let rest = check_kept(&*subject, &options, &progress, &checkpoint).expect("it runs");
+        assert_eq!(facts(&rest), facts(&whole), "after {max_states} states");
+        // A file of the search that ended with a fault is of no use.
+        let resumed = if report.locals.is_none() && report.resumable { report.states } else { 0 };
+        assert_eq!(progress.resumed.load(Relaxed), resumed);
+        assert!(directory.names().is_empty());
+    }
+    assert!(kinds[0] > 0 && kinds[1] > 0, "{kinds:?}");
+}
+
+/// Whether an exit section ends is decided from all that was learned, also from what gave no new number: a finished
+/// search that goes on expands nothing again.
+#[test]
+fn what_gave_no_number_is_learned_again() {
+    let mcs = subject("mcs", Size::mutex(2));
+    let directory = Directory::new();
+    let options =
+        Options { properties: vec![Property::BoundedExit], disk: Some(directory.0.clone()), ..Options::default() };
+    let little = Options { max_memory: Some(0), ..options.clone() };
+    let run = |options| check_kept(&*mcs, options, &Progress::default(), &directory.checkpoint()).expect("it runs");
+    let first = run(&little);
+    assert!(first.complete && first.resumable && first.verdicts[0].holds.is_none());
+    let whole = check(&*mcs, &options, &Progress::default()).expect("it runs");
+    assert_eq!(whole.verdicts[0].holds, Some(false), "an exit waits");
+    assert_eq!(facts(&run(&options)), facts(&whole));
+}
+
+/// What no search can decide is no reason to keep one.
+#[test]
+fn a_search_that_cannot_decide_more_is_not_kept() {
+    let mut directory = Directory::new();
+    let bakery = subject("bakery", Size::mutex(2));
+    let options = Options { properties: vec![Property::BoundedRegisters], ..Options::default() };
+    let report = check_kept(&*bakery, &options, &Progress::default(), &directory.checkpoint()).expect("it runs");
+    assert!(report.complete && report.verdicts[0].holds != Some(true));
+    assert!(!report.resumable && directory.names().is_empty());
+    directory = Directory::new();
+    let few = Options { max_states: 10, ..options };
+    let report = check_kept(&*bakery, &few, &Progress::default(), &directory.checkpoint()).expect("it runs");
+    assert!(report.resumable && directory.names() == ["search"]);
+}
+
 /// Little memory, and the same is found on disk; nothing is left behind there.
 #[test]
 fn what_memory_does_not_hold_goes_to_disk() {
     let subject = subject("k-bakery", Size { n: 3, k: 2, sessions: 0 });
-    let properties = vec![Property::KExclusion, Property::KFcfs];
-    let options = Options { properties, workers: 2, ..Options::default() };
+    let options = Options { properties: vec![Property::KExclusion], workers: 2, ..Options::default() };
     let whole = check(&*subject, &options, &Progress::default()).expect("it runs");
-    for megabytes in [0, 4, 16] {
+    for megabytes in [0, 4, 8] {
         let directory = Directory::new();
         let options = Options { max_memory: Some(megabytes << 20), disk: Some(directory.0.clone()), ..options.clone() };
         let progress = Progress::default();
@@ -335,13 +480,30 @@ fn what_memory_does_not_hold_goes_to_disk() {
     }
 }
 
+/// So it is in a second search, which remembers more.
+#[test]
+fn a_second_search_goes_to_disk() {
+    let subject = subject("group-black-white-bakery", Size::group(2, 2));
+    let invariant = Property::Invariant(subject.claims().invariants[0].name);
+    let options = Options { properties: vec![invariant], ..Options::default() };
+    let whole = check(&*subject, &options, &Progress::default()).expect("it runs");
+    assert_eq!(whole.verdicts[0].holds, Some(true));
+    let directory = Directory::new();
+    let options = Options { max_memory: Some(0), disk: Some(directory.0.clone()), ..options };
+    let progress = Progress::default();
+    let report = check(&*subject, &options, &progress).expect("it runs");
+    assert_eq!(facts(&report), facts(&whole));
+    assert_eq!(progress.news().len(), 1);
+    assert!(directory.names().is_empty());
+}
+
 /// A graph is in memory, or there is none: then what needs it is not decided.
 #[test]
 fn a_graph_that_does_not_fit_is_not_built() {
     let bakery = subject("bakery", Size::mutex(3));
     let directory = Directory::new();
     let options = Options { properties: SAFETY.to_vec(), disk: Some(directory.0.clone()), ..Options::default() };
-    let little = Options { max_memory: Some(1 << 20), ..options.clone() };
+    let little = Options { max_memory: Some(1 << 16), ..options.clone() };
     let run = |options| check_kept(&*bakery, options, &Progress::default(), &directory.checkpoint()).expect("it runs");
     let report = run(&little);
     assert_eq!(report.verdicts.iter().map(|verdict| verdict.holds).collect::<Vec<_>>(), [Some(true), None]);

@@ -65,6 +65,7 @@ impl Algorithm for Handed {
         abandons: false,
         rmr: Rmr { cc: "", dsm: "" },
         min_n: 1,
+        max_n: None,
         mutants: MUTANTS,
     };
 

@@ -252,6 +252,9 @@ pub(crate) struct Check {
     /// Memory for states, such as 500M or 8G; more states go to disk; default: 80 % of what is available
     #[arg(long, value_name = "SIZE", value_parser = bytes, conflicts_with_all = ["equivalent_to", "script"])]
     pub(crate) max_memory: Option<u64>,
+    /// Show how long each stage took (--json always has it)
+    #[arg(long, conflicts_with_all = ["equivalent_to", "script"])]
+    pub(crate) timings: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

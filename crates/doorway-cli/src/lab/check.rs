@@ -1,6 +1,6 @@
 //! `doorway lab check`.
 
-use std::{fs, path::Path, process::ExitCode, thread};
+use std::{fs, path::Path, process::ExitCode, thread, time::Duration};
 
 use doorway_core::{ANY_NUMBER, Primitive, Problem, Property, RegisterKind};
 use doorway_lab::{
@@ -33,7 +33,8 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
             None => say(format_args!("no violation was found, so {} was not written", path.display())),
         }
     }
-    print(&if args.json { format!("{:#}\n", found.json()) } else { found.text() })?;
+    let timings = if args.timings { found.timings() } else { String::new() };
+    print(&if args.json { format!("{:#}\n", found.json()) } else { found.text() + &timings })?;
     let violated = report.verdicts.iter().any(|verdict| verdict.holds == Some(false));
     let decided = report.complete && report.verdicts.iter().all(|verdict| verdict.holds.is_some());
     Ok(ExitCode::from(match (violated, decided) {
@@ -236,6 +237,9 @@ impl Found {
             })
             .collect();
         let seconds = report.search.as_secs_f64();
+        let stages = report.timings.iter();
+        let timings: Vec<_> =
+            stages.map(|(stage, took)| json!({ "stage": stage, "seconds": took.as_secs_f64() })).collect();
         let mut object = json!({
             "algorithm": subject.name(),
             "mutant": subject.mutant(),
@@ -253,9 +257,11 @@ impl Found {
             "seconds": seconds,
             "states_per_second": report.states as f64 / seconds.max(1e-9),
             "total_seconds": report.elapsed.as_secs_f64(),
+            "timings": timings,
             "workers": options.workers,
             "bytes_per_state": report.bytes_per_state,
             "relabelled": report.relabelled,
+            "locals": report.locals.map(|(before, after)| json!({ "before": before, "after": after })),
             "properties": properties,
             "bounds": {
                 "shared_values": report.shared_values,
@@ -280,6 +286,15 @@ impl Found {
             object["timestamps"] = json!(timestamps);
         }
         object
+    }
+
+    /// What `--timings` prints: every stage with its seconds. Stages of the same kind that run at
+    /// the same time each count in full.
+    fn timings(&self) -> String {
+        let stages = self.report.timings.iter().map(|(stage, took)| (stage.as_str(), *took));
+        let total = ("in all", self.report.elapsed);
+        let row = |(stage, took): (&str, Duration)| vec![stage.into(), format!("{:8.3} s", took.as_secs_f64())];
+        format!("\n{}", columns(&stages.chain([total]).map(row).collect::<Vec<_>>()))
     }
 
     fn text(&self) -> String {

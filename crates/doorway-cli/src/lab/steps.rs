@@ -4,8 +4,11 @@ use doorway_lab::trace::Trace;
 
 use crate::table::columns;
 
-/// The steps of a trace with the paper's line numbers.
+/// The steps of a trace with the paper's line numbers; nothing if there are none.
 pub(crate) fn steps(trace: &Trace) -> String {
+    if trace.steps.is_empty() {
+        return String::new();
+    }
     let mut rows = vec![["step", "process", "line", "access", "then in"].map(String::from).to_vec()];
     for (i, step) in trace.steps.iter().enumerate() {
         // What else is chosen is in the access already.
@@ -31,4 +34,26 @@ pub(crate) fn steps(trace: &Trace) -> String {
     let again = format!("  ↻ from here on, again and again{crashed}:");
     lines.insert((from + 1).min(lines.len()), &again);
     lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trace(steps: &str) -> Trace {
+        let text = format!(
+            r#"{{"format": "doorway-trace", "version": 1, "algorithm": "bakery", "n": 2, "k": 1, "sessions": 0,
+                "mutant": null, "registers": "atomic", "property": null, "shows": "", "crashed": [],
+                "loop_from": null, "steps": [{steps}]}}"#
+        );
+        Trace::parse(&text).expect("it is a trace")
+    }
+
+    /// A register may hold too much before the first step.
+    #[test]
+    fn a_run_of_no_steps_has_no_table() {
+        assert_eq!(steps(&trace("")), "");
+        let one = r#"{"process": 0, "line": 3, "access": "Doorway[0] := true", "region": "doorway"}"#;
+        assert_eq!(steps(&trace(one)).lines().count(), 2);
+    }
 }

@@ -64,7 +64,7 @@ fn kept(err: &str, path: &str) -> u64 {
     let (count, rest) = rest.split_once(" state").expect("it says how many");
     let rest = rest.strip_prefix('s').unwrap_or(rest);
     assert_eq!(rest, format!(" are kept in {path}, with which the same command goes on\n"));
-    count.replace(' ', "").replace('\u{202f}', "").replace(',', "").parse().expect("a number")
+    count.replace([' ', '\u{202f}', ','], "").parse().expect("a number")
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn with_disk(directory: &Path, args: &[&str]) -> Ran {
 #[test]
 fn what_memory_does_not_hold_goes_to_disk() {
     let directory = tempfile::tempdir().expect("a directory");
-    let args = [&K_BAKERY[..], &["--property", "k-exclusion", "--property", "k-fcfs"]].concat();
+    let args = [&K_BAKERY[..], &["--property", "k-exclusion"]].concat();
     let ran = with_disk(directory.path(), &[&args[..], &["--max-memory", "8M"]].concat());
     let place = directory.path().display();
     assert_eq!(ran.err, format!("doorway: memory is full: the search goes on on disk, in {place}\n"));

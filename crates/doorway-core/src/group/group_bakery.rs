@@ -46,6 +46,7 @@ impl Algorithm for GroupBakery {
         abandons: true,
         rmr: Rmr { cc: "O(n)", dsm: "unbounded" },
         min_n: 1,
+        max_n: None,
         mutants: MUTANTS,
     };
 

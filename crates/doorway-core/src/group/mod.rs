@@ -48,9 +48,9 @@ pub(crate) fn fits<A: Algorithm>(size: Size) -> Result<(), Unfit> {
 fn wait_either<M, A, B>(
     m: &mut M,
     one: Register<A>,
-    either: impl Fn(A) -> bool,
+    either: impl Fn(A) -> bool + Sync,
     other: Register<B>,
-    or: impl Fn(B) -> bool,
+    or: impl Fn(B) -> bool + Sync,
 ) -> Result<(), M::Halt>
 where
     M: Registers,

@@ -47,6 +47,7 @@ impl Algorithm for KBakery {
         abandons: true,
         rmr: Rmr { cc: "Θ(n)", dsm: "Θ(n)" },
         min_n: 2,
+        max_n: None,
         mutants: MUTANTS,
     };
 

@@ -49,7 +49,13 @@ impl<T: Value<Format = ()> + Copy> Copies<T> {
 
     /// Asks copy 2, and if it says yes copy 1.
     #[inline(always)]
-    fn test<M: Registers>(&self, m: &mut M, i: usize, p: usize, ask: impl Fn(T) -> bool) -> Result<bool, M::Halt> {
+    fn test<M: Registers>(
+        &self,
+        m: &mut M,
+        i: usize,
+        p: usize,
+        ask: impl Fn(T) -> bool + Sync,
+    ) -> Result<bool, M::Halt> {
         let copies = if m.mutant("one-copy") {
             [&self.first, &self.first]
         } else if m.mutant("reads-as-written") {

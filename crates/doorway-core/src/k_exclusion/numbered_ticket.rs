@@ -9,7 +9,7 @@ use core::fmt;
 
 use super::{Queue, TicketAlgorithm, TicketSystem};
 use crate::{
-    Algorithm, Claims, Fate, Home, Layout, Local, Memory, Mutant, Property, Relabel, Size, Ticket, Unfit, Value,
+    Algorithm, Claims, Fate, Home, Layout, Local, Memory, Mutant, Property, Relabel, Size, Ticket, Unfit, Value, raw,
 };
 
 /// What the shared variable holds: 64 bits each, a double word natively.
@@ -42,14 +42,14 @@ impl Value for Numbers {
     }
     #[inline(always)]
     fn word(&self) -> u128 {
-        u128::from(self.valid.label()) << 64 | u128::from(self.issue.label())
+        u128::from(raw::number(self.valid)) << 64 | u128::from(raw::number(self.issue))
     }
     #[inline(always)]
     fn from_word(word: u128, (): ()) -> Self {
-        Self { issue: Ticket::from_label(word as u64), valid: Ticket::from_label((word >> 64) as u64) }
+        Self { issue: raw::ticket(word as u64), valid: raw::ticket((word >> 64) as u64) }
     }
     fn magnitude(&self) -> u64 {
-        self.issue.max(self.valid).label()
+        raw::number(self.issue.max(self.valid))
     }
 }
 

@@ -123,6 +123,7 @@ impl Algorithm for Queue {
         abandons: true,
         rmr: Rmr { cc: "unbounded", dsm: "unbounded" },
         min_n: 1,
+        max_n: None,
         mutants: MUTANTS,
     };
 

@@ -74,6 +74,7 @@ impl<C: Timestamps> Algorithm for TimestampBakery<C> {
         abandons: true,
         rmr: Rmr { cc: "O(n)", dsm: "O(n)" },
         min_n: 1,
+        max_n: None,
         mutants: MUTANTS,
     };
 
@@ -95,7 +96,7 @@ impl<C: Timestamps> Algorithm for TimestampBakery<C> {
     }
 }
 
-impl<C> TimestampBakery<C> {
+impl<C: Sync> TimestampBakery<C> {
     /// `Discover[i][p][0] ∧ Discover[i][p][1]`
     #[inline(always)]
     fn discovered<M: Registers>(&self, m: &mut M, i: usize, p: usize) -> Result<bool, M::Halt> {

@@ -12,23 +12,23 @@ use super::{
     NumberedTicket, TicketAlgorithm, TicketSystem,
     tickets::{Blocks, Colored, Pointers},
 };
-use crate::{Algorithm, Claims, Fate, Home, Layout, Memory, Mutant, Property, Size, Ticket, Unfit, Value};
+use crate::{Algorithm, Claims, Fate, Home, Layout, Memory, Mutant, Property, Size, Ticket, Unfit, Value, raw};
 
 /// Bits of a value; a colour has the other 48 of 64.
 const VALUE_BITS: u32 = 16;
 
 /// The last colour there is natively.
-const LAST_COLOR: Ticket = Ticket::from_label((1 << (u64::BITS - VALUE_BITS)) - 1);
+const LAST_COLOR: Ticket = raw::ticket((1 << (u64::BITS - VALUE_BITS)) - 1);
 
 #[inline(always)]
 fn pack(ticket: Colored<Ticket>) -> u128 {
-    u128::from(ticket.color.label() << VALUE_BITS | u64::from(ticket.value))
+    u128::from(raw::number(ticket.color) << VALUE_BITS | u64::from(ticket.value))
 }
 
 #[inline(always)]
 fn unpack(word: u128) -> Colored<Ticket> {
     let word = word as u64;
-    Colored { value: u32::from(word as u16), color: Ticket::from_label(word >> VALUE_BITS) }
+    Colored { value: u32::from(word as u16), color: raw::ticket(word >> VALUE_BITS) }
 }
 
 /// Two tickets of 64 bits, a double word natively.
@@ -48,7 +48,7 @@ impl Value for Pointers<Ticket> {
         Self { issue: unpack(word), valid: unpack(word >> 64) }
     }
     fn magnitude(&self) -> u64 {
-        self.issue.color.max(self.valid.color).label()
+        raw::number(self.issue.color.max(self.valid.color))
     }
 }
 

@@ -74,7 +74,21 @@ pub struct Cell<'a> {
     column: usize,
 }
 
-impl Cell<'_> {
+impl<'a> Cell<'a> {
+    /// The values that it may hold, where [that is declared](super::Layout::domain).
+    pub fn declared(&self) -> Option<&'a [Box<dyn Erased>]> {
+        self.block.domain.as_deref()
+    }
+
+    /// Every value that a read may return that overlaps a write of a safe register: those declared,
+    /// or those of its type with these tickets. `None` if there are too many.
+    pub fn domain(&self, tickets: &[Ticket]) -> Option<Vec<Box<dyn Erased>>> {
+        match self.declared() {
+            Some(values) => Some(values.iter().map(|value| value.copy()).collect()),
+            None => self.init.domain(tickets),
+        }
+    }
+
     /// The paper's name, subscripts included.
     pub fn name(&self) -> String {
         let (name, row, column) = (&self.block.name, self.row, self.column);
@@ -106,6 +120,8 @@ pub(super) struct Block {
     pub(super) init: Box<dyn Erased>,
     /// Those that hold something else at the start.
     pub(super) exceptions: Vec<(usize, Box<dyn Erased>)>,
+    /// All values that they may hold, where that is declared.
+    pub(super) domain: Option<Vec<Box<dyn Erased>>>,
     /// How many registers were asked for before.
     pub(super) first: usize,
 }

@@ -42,6 +42,7 @@ impl Algorithm for Bakery {
         abandons: true,
         rmr: Rmr { cc: "Θ(n)", dsm: "unbounded" },
         min_n: 1,
+        max_n: None,
         mutants: MUTANTS,
     };
 

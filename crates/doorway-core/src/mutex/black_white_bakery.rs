@@ -106,6 +106,7 @@ impl Algorithm for BlackWhiteBakery {
         abandons: true,
         rmr: Rmr { cc: "O(n)", dsm: "unbounded" },
         min_n: 1,
+        max_n: None,
         mutants: MUTANTS,
     };
 

@@ -42,6 +42,7 @@ impl Algorithm for BurnsLamport {
         abandons: true,
         rmr: Rmr { cc: "Ω(n²)", dsm: "unbounded" },
         min_n: 1,
+        max_n: None,
         mutants: MUTANTS,
     };
 

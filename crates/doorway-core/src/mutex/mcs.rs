@@ -63,6 +63,7 @@ impl Algorithm for Mcs {
         abandons: false,
         rmr: Rmr { cc: "O(1)", dsm: "O(1)" },
         min_n: 1,
+        max_n: None,
         mutants: MUTANTS,
     };
 

@@ -63,7 +63,7 @@ struct Side<E> {
     heir: Array<Option<u32>>,
 }
 
-impl<E> Side<E> {
+impl<E: Sync> Side<E> {
     /// B[w][p]
     #[inline(always)]
     fn place(&self, w: usize, p: usize) -> Register<Place> {
@@ -119,13 +119,13 @@ impl<E: Election<Name>> Algorithm for Randomized<E> {
         registers: RegisterKind::Atomic,
         crashes: |_| 0,
         bound: None,
-        // Only numbers of one process are compared, and each new one is larger than all of them.
-        gap: |_| 1,
+        gap: |_| 2,
         values: &[],
         invariants: &[],
         abandons: false,
         rmr: Rmr { cc: "Ω(n)", dsm: "O(1) expected, amortised" },
         min_n: 2,
+        max_n: None,
         mutants: mutants::MUTANTS,
     };
 
@@ -160,7 +160,7 @@ impl<E: Election<Name>> Algorithm for Randomized<E> {
     }
 }
 
-impl<E> Randomized<E> {
+impl<E: Sync> Randomized<E> {
     /// One round of the while-loop: how the process gets in, or the number with which it tries again.
     #[inline(always)]
     fn attempt<M: Registers>(&self, m: &mut M, p: usize, before: Ticket) -> Result<ControlFlow<Pass, Ticket>, M::Halt>

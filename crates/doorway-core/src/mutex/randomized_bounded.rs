@@ -59,7 +59,7 @@ struct Side<E> {
     leader: E,
 }
 
-impl<E> Side<E> {
+impl<E: Sync> Side<E> {
     /// B[w][p]
     #[inline(always)]
     fn place(&self, w: u32, p: usize) -> Register<Place> {
@@ -126,6 +126,7 @@ impl<const FAIR: bool, E: Election<u32>> Algorithm for RandomizedBounded<FAIR, E
         abandons: false,
         rmr: Rmr { cc: "Ω(n)", dsm: "O(1) expected, amortised" },
         min_n: 2,
+        max_n: None,
         mutants: if FAIR { mutants::OF_TURNS } else { mutants::MUTANTS },
     };
 
@@ -157,7 +158,7 @@ impl<const FAIR: bool, E: Election<u32>> Algorithm for RandomizedBounded<FAIR, E
     }
 }
 
-impl<const FAIR: bool, E> RandomizedBounded<FAIR, E> {
+impl<const FAIR: bool, E: Sync> RandomizedBounded<FAIR, E> {
     /// One round of the while-loop: how the process gets in, or what it has come to.
     #[inline(always)]
     fn attempt<M>(&self, m: &mut M, p: usize, fortune: Fortune) -> Result<ControlFlow<Pass, Fortune>, M::Halt>

@@ -60,6 +60,7 @@ impl Algorithm for YangAnderson {
         abandons: false,
         rmr: Rmr { cc: "Θ(log n)", dsm: "Θ(log n)" },
         min_n: 2,
+        max_n: None,
         mutants: MUTANTS,
     };
 

@@ -99,7 +99,7 @@ pub struct Instance<A, S = Own> {
 
 /// The algorithm and its layout, if this machine can run it.
 fn build<A: Algorithm>(size: Size) -> Result<(A, Layout), Unfit> {
-    let (algorithm, layout) = Layout::build(size.n, None, |layout| A::new(layout, size))?;
+    let (algorithm, layout) = A::laid_out(size, None)?;
     fits(A::NAME, size, &layout)?;
     Ok((algorithm, layout))
 }

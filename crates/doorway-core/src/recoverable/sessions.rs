@@ -12,7 +12,7 @@ use super::{State, Table};
 use crate::{Memory, Registers, Session, Set};
 
 /// What is asked for, where sessions have names: what numbers stand for is kept elsewhere.
-pub trait Name<M: Memory> {
+pub trait Name<M: Memory>: Sync {
     /// Whether this number stands for it.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::{Local, Relabel, Session, Ticket, Value, one_word, plain_local};
+use crate::{Local, Relabel, Session, Ticket, Value, one_word, plain_local, raw};
 
 /// Who somebody is: a process, and which of those that bear its number one after the other. Never reused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -82,11 +82,11 @@ impl Value for State {
     one_word!(
         |state| match state {
             Self::Idle => 0,
-            Self::Waiting(ticket) => ticket.label() << 2 | 1,
-            Self::Holding { ticket, recovered } => ticket.label() << 2 | 2 | recovered as u64,
+            Self::Waiting(ticket) => raw::number(ticket) << 2 | 1,
+            Self::Holding { ticket, recovered } => raw::number(ticket) << 2 | 2 | recovered as u64,
         },
         |word| {
-            let ticket = Ticket::from_label(word >> 2);
+            let ticket = raw::ticket(word >> 2);
             match word & 3 {
                 0 => Self::Idle,
                 1 => Self::Waiting(ticket),
@@ -151,7 +151,7 @@ impl Value for Gate {
     one_word!(
         |gate| {
             let word = |kind: u64, row: u32, ticket: Ticket| {
-                (ticket.label() << ROW | u64::from(row) & ((1 << ROW) - 1)) << KIND | kind
+                (raw::number(ticket) << ROW | u64::from(row) & ((1 << ROW) - 1)) << KIND | kind
             };
             match gate {
                 Self::Shut(ticket) => word(0, 0, ticket),
@@ -161,7 +161,7 @@ impl Value for Gate {
             }
         },
         |word| {
-            let ticket = Ticket::from_label(word >> (ROW + KIND));
+            let ticket = raw::ticket(word >> (ROW + KIND));
             let row = (word >> KIND) as u32 & ((1 << ROW) - 1);
             match word & 3 {
                 0 => Self::Shut(ticket),
@@ -389,11 +389,11 @@ mod tests {
     #[test]
     fn words_stand_for_one_value_each() {
         round_trip(State::Idle);
-        round_trip(State::Waiting(Ticket::from_label(7)));
+        round_trip(State::Waiting(raw::ticket(7)));
         for recovered in [false, true] {
-            round_trip(State::Holding { ticket: Ticket::from_label(1 << 61), recovered });
+            round_trip(State::Holding { ticket: raw::ticket(1 << 61), recovered });
         }
-        let ticket = Ticket::from_label(1 << 49);
+        let ticket = raw::ticket(1 << 49);
         round_trip(Gate::Shut(ticket));
         round_trip(Gate::Open(ticket));
         round_trip(Gate::Held { row: 0, ticket });

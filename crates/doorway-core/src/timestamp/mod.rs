@@ -24,7 +24,7 @@ pub use one_step::Abstract;
 use crate::{Layout, Local, Memory, Primitive, digits::Digits};
 
 /// What there is to know about a timestamp system before it runs.
-pub trait Timestamps: Sized {
+pub trait Timestamps: Sized + Sync {
     /// Its name, as on the command line.
     const NAME: &'static str;
 

@@ -25,6 +25,7 @@ use self::file::{Head, Input, Output};
 use super::{
     keys::{List, Part},
     lessons::Lesson,
+    minimise::quietly,
     pack::{Plan, Widths},
     room::Room,
     search::{Saved, Search, stride},
@@ -238,13 +239,15 @@ impl Keeper {
         let mut space = search.space.lock().expect("no worker panics");
         let mut words = &head.lessons[..];
         while !words.is_empty() {
-            let learned = Lesson::decode(&mut words).and_then(|lesson| space.learn_again(&lesson));
+            // The code of the algorithm may panic on what a made-up lesson says.
+            let learned =
+                Lesson::decode(&mut words).and_then(|lesson| quietly(|| space.learn_again(&lesson)).flatten());
             learned.ok_or_else(|| damaged("what was learned of the algorithm cannot be learned"))?;
         }
         drop(space);
         let plan = plan_of(&head.bits, &search.widths()).ok_or_else(|| damaged("its states have another form"))?;
         let limits = limits(search, &plan);
-        let stride = stride(plan.words);
+        let stride = stride(plan.words).ok_or_else(|| damaged("its states have another form"))?;
         if head.stride != stride as u64 || !(head.sizes.len() >= 2 && head.sizes[0] == 1) {
             return Err(damaged("its states have another form"));
         }

@@ -14,11 +14,11 @@ use doorway_core::RegisterKind;
 
 use super::{
     Progress,
-    counterexample::{along, repeats_for_ever, turn},
+    counterexample::{along, turn},
     dearest::{Dearest, dearest},
     expand::{Charge, Ghost, Rules, Step},
     explore::End,
-    graph::{Edge, Graph},
+    graph::{Edge, Extras, Graph},
     has_tickets,
     pack::Key,
     room::Room,
@@ -29,6 +29,7 @@ use super::{
 use crate::{
     cost::Meter,
     fault::Fault,
+    judge::Judge,
     machine::{Event, Machine},
     subject::{Region, Subject},
     trace::{Run, Turn},
@@ -122,7 +123,6 @@ pub struct Maxima {
 pub fn most(subject: &dyn Subject, limits: &Limits, progress: &Progress) -> Result<Maxima, Fault> {
     let size = subject.size();
     let relabel = limits.passages.is_none() && has_tickets(subject);
-    let space = Mutex::new(Space::new(subject, RegisterKind::Atomic)?);
     let rules = Rules {
         k: size.k,
         bounded: limits.passages.is_some(),
@@ -136,13 +136,13 @@ pub fn most(subject: &dyn Subject, limits: &Limits, progress: &Progress) -> Resu
         bound: None,
         charge: None,
     };
+    let space = Mutex::new(Space::new(subject, RegisterKind::Atomic, relabel.then_some(rules.gap))?);
     let room = Room::new(None, None);
     let search = |charge| Search {
         space: &space,
         rules: Rules { charge: Some(charge), ..rules },
         passages: limits.passages.unwrap_or(0),
         watch: 0,
-        judge: None,
         max_states: limits.max_states,
         workers: limits.workers.max(1),
         progress,
@@ -198,9 +198,8 @@ impl Then for Find<'_> {
             End::NoRoom(why) => return unknown(format!("no room for more states: {why}")),
             _ => return unknown(format!("more than {} states", searched.store.states())),
         }
-        let numbers = searched.store.numbers();
-        let (space, store) = (searched.space, &searched.store);
-        let graph = Graph::build(space, searched.plan, searched.rules, store, &numbers, self.workers);
+        let numbers = searched.store.numbers(self.workers);
+        let graph = Graph::build(searched, &numbers, Extras::default(), self.workers);
         let Some(graph) = graph else { return unknown("too many states for a graph of them".into()) };
         let confirm = Confirm { searched, numbers: &numbers, subject: self.subject };
         Ok(processes
@@ -255,20 +254,19 @@ impl<const W: usize> Confirm<'_, '_, '_, W> {
     fn pays_for_ever(&self, p: usize, walk: &[Edge]) -> bool {
         let Some([stem, walk]) = self.turns(walk) else { return false };
         let mut payer = Payer::new(self, p);
-        let Ok(mut run) = Run::new(self.subject, RegisterKind::Atomic, true) else { return false };
+        let Ok(mut judge) = Judge::new(self.subject, RegisterKind::Atomic) else { return false };
         for turn in stem {
-            let Ok((event, _)) = run.take(turn) else { return false };
+            let Ok((event, _)) = judge.take(turn) else { return false };
             payer.note(&event);
         }
         let (mut steps, mut before) = (0, payer.paid);
-        let repeats = repeats_for_ever(&mut run, &walk, self.searched.rules.gap, |event| {
+        judge.repeats(&walk, |event| {
             payer.note(event);
             steps += 1;
             let ends = event.process == p && event.to == Region::Remainder;
             let unpaid = steps % walk.len() == 0 && std::mem::replace(&mut before, payer.paid) == payer.paid;
             ends || unpaid
-        });
-        repeats == Some(true)
+        })
     }
 }
 

@@ -1,9 +1,9 @@
-//! From a violation in the graph to a schedule that anybody can replay. Nothing is shown that has not been run again with
-//! true values and without forgetting.
+//! From a violation in the graph to a schedule that can be replayed. A trace is made only of a run that has been made again
+//! with true values and without forgetting, and that was found to violate the property by its own definition.
 
 use std::collections::VecDeque;
 
-use doorway_core::{Property, Ticket};
+use doorway_core::{Property, Ticket, raw};
 use rustc_hash::FxHashMap;
 
 use super::{
@@ -17,10 +17,10 @@ use super::{
     store::Numbers,
 };
 use crate::{
-    item::Whole,
-    machine::{Event, Machine},
+    judge::{Judge, tickets},
+    machine::Machine,
     subject::Subject,
-    trace::{Run, Trace, TraceStep, Turn},
+    trace::{Trace, TraceStep, Turn},
 };
 
 /// The run that a violating step ends.
@@ -159,124 +159,32 @@ fn concretise_with<const W: usize>(
     lasso: Option<(&Lasso, usize)>,
     spread: u64,
 ) -> Option<Trace> {
-    let kind = searched.rules.kind;
-    let mut trace = Trace::of(subject, kind);
-    // The one that forgets tells when a state comes back; the other is the one that is believed.
-    let mut cut = Run::new(subject, kind, true).ok()?;
-    let mut uncut = Run::new(subject, kind, false).ok()?;
-    let mut last_violated = Vec::new();
-    let mut turns = Vec::new();
+    let mut trace = Trace::of(subject, searched.rules.kind);
+    let mut judge = Judge::new(subject, searched.rules.kind).ok()?;
     for (key, step) in trail {
         // The uncut run remembers tickets that the labels know nothing of.
-        let turn = turn(searched, &cut.machine, key, step, spread)?;
-        turns.push(turn);
-        cut.take(turn).ok()?;
-        let (event, violated) = uncut.take(turn).ok()?;
+        let turn = turn(searched, judge.forgetful(), key, step, spread)?;
+        let (event, _) = judge.take(turn).ok()?;
         trace.steps.push(TraceStep::new(&event, turn));
-        last_violated = violated;
     }
     trace.property = Some(property.name().into());
-    match lasso {
+    let shown = match lasso {
         None => {
             let last = trail.last()?.1;
-            let shown = match property {
-                // Enabledness is a statement about all continuations: the graph is its only witness.
-                Property::Fife => last.overtaken != 0,
-                Property::FifoEnabling => true,
-                _ => last_violated.contains(&property),
-            };
             trace.shows = safety_words(subject, property, last.p, last.overtaken);
-            shown.then_some(trace)
+            judge.shows(property, None, &[])
         }
         Some((lasso, stem)) => {
             trace.loop_from = Some(stem);
             trace.crashed = (0..subject.size().n).filter(|p| lasso.crashed >> p & 1 == 1).collect();
             trace.shows = progress_words(property, lasso.victim, &trace.crashed);
-            let spoils = |event: &Event| lasso.steps.forbid(event);
-            let repeats = repeats_for_ever(&mut cut, &turns[stem..], searched.rules.gap, spoils)?;
-            repeats.then_some(trace)
-        }
-    }
-}
-
-/// Whether the loop can be run again and again: its state comes back, with every gap between tickets the same or so wide that
-/// one round cannot use it up. It is run until that is so, or until something spoils it.
-pub(crate) fn repeats_for_ever(
-    run: &mut Run<'_>,
-    turns: &[Turn],
-    gap: u32,
-    mut spoils: impl FnMut(&Event) -> bool,
-) -> Option<bool> {
-    // A step brings in one ticket at most, less than `gap` above another. What an overlapping read returned is a true value
-    // in the trace and does not move with the tickets: unless it is 0 or ∞, they have to be the same.
-    let round = u64::from(gap) + turns.len() as u64 * u64::from(gap - 1);
-    let moves = |turn: &Turn| turn.garbage.is_some_and(|word| word != 0 && word != u64::MAX);
-    let enough = if turns.iter().any(moves) { u64::MAX } else { round };
-    let mut before = Snapshot::of(&run.machine);
-    for _ in 0..=round {
-        for turn in turns {
-            let (event, _) = run.take(*turn).ok()?;
-            if spoils(&event) {
-                return Some(false);
+            match lasso.steps.avoided() {
+                Some((p, region)) => judge.avoids(stem, p, region),
+                None => judge.shows(property, Some(stem), &trace.crashed),
             }
         }
-        let after = Snapshot::of(&run.machine);
-        if after.continues(&before, enough) {
-            return Some(true);
-        }
-        if !after.continues(&before, u64::from(gap)) {
-            return Some(false);
-        }
-        before = after;
-    }
-    Some(false)
-}
-
-/// A state with its tickets replaced by their ranks, and the gaps between them.
-struct Snapshot {
-    values: Vec<Whole>,
-    locals: Vec<crate::subject::LocalState>,
-    gaps: Vec<u64>,
-}
-
-impl Snapshot {
-    fn of(machine: &Machine<'_>) -> Self {
-        let tickets = tickets(machine);
-        let rank = |ticket: Ticket| match tickets.binary_search(&ticket) {
-            Ok(rank) => Ticket::from_label(rank as u64 + 1),
-            Err(_) => ticket, // zero and ∞
-        };
-        let cells = machine.registers();
-        Self {
-            values: (0..cells).map(|r| Whole(machine.value(r).relabelled(&mut { rank }))).collect(),
-            locals: (0..machine.processes()).map(|p| machine.local(p).relabel(&mut { rank })).collect(),
-            gaps: [Ticket::ZERO].iter().chain(&tickets).zip(&tickets).map(|(a, b)| b.label() - a.label()).collect(),
-        }
-    }
-
-    /// Whether this is the other state up to tickets, with gaps below `wide` the same and the others as wide or wider.
-    fn continues(&self, other: &Self, wide: u64) -> bool {
-        let gaps = self.gaps.iter().zip(&other.gaps).all(|(now, then)| now == then || (*then >= wide && now >= then));
-        self.values == other.values && self.locals == other.locals && self.gaps.len() == other.gaps.len() && gaps
-    }
-}
-
-/// The tickets that stand anywhere in a run, in order.
-fn tickets(machine: &Machine<'_>) -> Vec<Ticket> {
-    let mut all = Vec::new();
-    let mut note = |ticket: Ticket| {
-        if ticket != Ticket::ZERO && ticket != Ticket::INFINITY {
-            all.push(ticket);
-        }
-        ticket
     };
-    for r in 0..machine.registers() {
-        let _ = machine.value(r).relabelled(&mut note);
-    }
-    (0..machine.processes()).for_each(|p| machine.local(p).tickets(&mut note));
-    all.sort_unstable();
-    all.dedup();
-    all
+    shown.then_some(trace)
 }
 
 /// What the step is in the run: the same choice, and true values for what an overlapping read returned.
@@ -297,7 +205,7 @@ pub(crate) fn turn<const W: usize>(
             let numbers = searched.plan.unpack(key);
             let registers = searched.plan.registers.len();
             let labels = space.labels(&numbers[..registers], &numbers[registers..]);
-            Some(true_ticket(&labels, &tickets(machine), position, searched.rules.gap, spread)?.label())
+            Some(raw::number(true_ticket(&labels, &tickets(machine), position, searched.rules.gap, spread)?))
         }
     };
     Some(Turn { process: step.p, choice: known.choice, garbage })
@@ -311,14 +219,14 @@ fn true_ticket(labels: &[u32], tickets: &[Ticket], position: Position, gap: u32,
     let shifted =
         |label: u32| if label >= position.split && position.split > 0 { label + position.extra } else { label };
     let at = labels.partition_point(|&label| shifted(label) < position.label);
-    let (low, low_true) = if at == 0 { (0, 0) } else { (shifted(labels[at - 1]), tickets[at - 1].label()) };
+    let (low, low_true) = if at == 0 { (0, 0) } else { (shifted(labels[at - 1]), raw::number(tickets[at - 1])) };
     let up = u64::from(position.label - low);
     match labels.get(at) {
         _ if position.label == 0 => Some(Ticket::ZERO),
         Some(&high) if shifted(high) == position.label => Some(tickets[at]),
         Some(&high) => {
             let down = u64::from(shifted(high) - position.label);
-            let high_true = tickets[at].label();
+            let high_true = raw::number(tickets[at]);
             let ticket = if down < u64::from(gap) {
                 high_true.checked_sub(down)?
             } else if up < u64::from(gap) {
@@ -327,10 +235,10 @@ fn true_ticket(labels: &[u32], tickets: &[Ticket], position: Position, gap: u32,
                 // Far from both.
                 low_true + up.max((high_true - low_true) / 2)
             };
-            (low_true < ticket && ticket < high_true).then(|| Ticket::from_label(ticket))
+            (low_true < ticket && ticket < high_true).then(|| raw::ticket(ticket))
         }
-        None if up < u64::from(gap) => Some(Ticket::from_label(low_true + up)),
-        None => Some(Ticket::from_label(low_true + up + spread)),
+        None if up < u64::from(gap) => Some(raw::ticket(low_true + up)),
+        None => Some(raw::ticket(low_true + up + spread)),
     }
 }
 
@@ -366,6 +274,7 @@ fn progress_words(property: Property, victim: usize, crashed: &[usize]) -> Strin
     match property {
         Property::StarvationFreedom => format!("process {victim} waits for ever{crashed}"),
         Property::DeadlockFreedom => format!("nobody enters any more{crashed}"),
+        Property::BoundedDoorway => format!("process {victim} never finishes its doorway"),
         Property::BoundedExit => format!("process {victim} never finishes its exit section"),
         Property::ConcurrentEntry | Property::ConcurrentOccupancy => {
             format!("process {victim} keeps waiting, although nobody with another session is active")

@@ -25,13 +25,13 @@ pub(crate) fn dearest(graph: &Graph, p: usize) -> Dearest {
     graph.components(
         inside,
         |_, _, _| true,
-        |members, component, id| {
+        |members, number, found| {
             let mut most = 0;
             for edge in members.iter().flat_map(|&state| graph.charged(state)) {
                 let to = edge.to as usize;
                 if !inside(edge.to) {
                     most = most.max(price(&edge));
-                } else if component[to] != id {
+                } else if found.of(edge.to) != Some(number) {
                     most = most.max(price(&edge) + best[to]);
                 } else if price(&edge) > 0 && round.is_none() {
                     round = Some((members.iter().copied().collect(), edge));

@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 use super::{
     counterexample::Walk,
     graph::{Graph, NONE},
+    kept::{not_enabled, parts_without},
     progress::{Lasso, Steps},
 };
 use crate::subject::Region;
@@ -21,17 +22,17 @@ use crate::subject::Region;
 /// Who is enabled in which state; sets of processes are bits.
 pub(crate) struct Enabling {
     /// For every state, the processes that are **not** C-enabled.
-    pub(crate) kept_out: Vec<u32>,
+    pub(crate) kept_out: Vec<u16>,
     /// For every state, the processes that are **not** R-enabled.
-    kept_in: Vec<u32>,
+    kept_in: Vec<u16>,
     /// For every state, the processes that are T-waiting or E-waiting; which of the two, its region says.
-    waiting: Vec<u32>,
+    waiting: Vec<u16>,
 }
 
 impl Enabling {
-    pub(crate) fn of(graph: &Graph) -> Self {
-        let kept_out = not_enabled(graph, Region::Critical);
-        let kept_in = not_enabled(graph, Region::Remainder);
+    /// Adds the rest to the processes that are not C-enabled.
+    pub(crate) fn of(graph: &Graph, kept_out: Vec<u16>, workers: usize) -> Self {
+        let kept_in = not_enabled(graph, Region::Remainder, workers);
         let waiting = (0..graph.states() as u32)
             .map(|state| {
                 let waits = |p: &usize| match graph.region(state, *p).letter() {
@@ -47,7 +48,7 @@ impl Enabling {
 
     /// The processes that are T-waiting and those that are E-waiting.
     pub(crate) fn waiting(&self, graph: &Graph, state: u32) -> (u32, u32) {
-        let all = self.waiting[state as usize];
+        let all = u32::from(self.waiting[state as usize]);
         let leaving =
             (0..graph.n).filter(|&p| graph.region(state, p) == Region::Exit).fold(0, |set, p: usize| set | 1 << p);
         (all & !leaving, all & leaving)
@@ -60,60 +61,24 @@ impl Enabling {
     }
 }
 
-/// For every state, the processes that are **not** enabled to get to the region: there is a run from here in which the
-/// process takes steps for ever and is never there, or one after which it takes none.
-pub(crate) fn not_enabled(graph: &Graph, goal: Region) -> Vec<u32> {
-    let mut kept = vec![0u32; graph.states()];
-    for p in 0..graph.n {
-        parts_without(graph, p, goal, |members, _, is_kept| {
-            if is_kept {
-                members.iter().for_each(|&state| kept[state as usize] |= 1 << p);
-            }
-        });
-    }
-    kept
-}
-
-/// The strongly connected parts in which `p` is never in `goal`. `visit` gets the members, whether `p` can take steps for
-/// ever among them or take none at all, and whether that is so here or in a part to which there is a way from here.
-fn parts_without(graph: &Graph, p: usize, goal: Region, mut visit: impl FnMut(&[u32], bool, bool)) {
-    let steps = Steps::avoiding(p, goal);
-    let mut kept: Vec<bool> = Vec::new();
-    graph.components(
-        |state| steps.state(graph, state),
-        |from, q, to| steps.step(graph, from, q, to),
-        |members, component, id| {
-            let is_end = members.iter().any(|&state| {
-                graph.steps(state).all(|(q, _)| q != p)
-                    || graph
-                        .steps(state)
-                        .any(|(q, to)| q == p && component[to as usize] == id && steps.step(graph, state, q, to))
-            });
-            let is_kept = is_end
-                || members.iter().any(|&state| {
-                    graph.steps(state).any(|(q, to)| {
-                        let at = component[to as usize];
-                        at != NONE && at != id && kept[at as usize] && steps.step(graph, state, q, to)
-                    })
-                });
-            kept.push(is_kept);
-            visit(members, is_end, is_kept);
-        },
-    );
-}
-
 /// A way from the state on which `p` is kept from `goal` for ever, and the loop at its end: none if it ends where `p` takes
 /// no more steps. `None` if there is no such way, which is to say that `p` is enabled.
 pub(crate) fn kept_from(graph: &Graph, state: u32, p: usize, goal: Region) -> Option<(Walk, Option<Lasso>)> {
     let steps = Steps::avoiding(p, goal);
     let mut end = vec![NONE; graph.states()];
     let mut parts = 0;
-    parts_without(graph, p, goal, |members, is_end, _| {
-        if is_end {
-            members.iter().for_each(|&member| end[member as usize] = parts);
-        }
-        parts += 1;
-    });
+    parts_without(
+        graph,
+        p,
+        goal,
+        |state| steps.state(graph, state),
+        |part| {
+            if part.is_end {
+                part.members.iter().for_each(|&member| end[member as usize] = parts);
+            }
+            parts += 1;
+        },
+    );
     if !steps.state(graph, state) {
         return None;
     }
@@ -151,30 +116,30 @@ fn shortest(
 }
 
 /// How each state was reached first.
-struct Tree {
+pub(super) struct Tree {
     came: Vec<(u32, u8)>,
 }
 
 impl Tree {
-    fn new(graph: &Graph) -> Self {
+    pub(super) fn new(graph: &Graph) -> Self {
         Self { came: vec![(NONE, 0); graph.states()] }
     }
 
-    fn holds(&self, state: u32) -> bool {
+    pub(super) fn holds(&self, state: u32) -> bool {
         self.came[state as usize].0 != NONE
     }
 
     /// A state from which ways begin: reached from itself.
-    fn plant(&mut self, root: u32) {
+    pub(super) fn plant(&mut self, root: u32) {
         self.came[root as usize] = (root, 0);
     }
 
-    fn grow(&mut self, from: u32, p: usize, to: u32) {
+    pub(super) fn grow(&mut self, from: u32, p: usize, to: u32) {
         self.came[to as usize] = (from, p as u8);
     }
 
     /// The way to a state from its root.
-    fn walk(&self, mut to: u32) -> Walk {
+    pub(super) fn walk(&self, mut to: u32) -> Walk {
         let mut walk = Walk::new();
         loop {
             let (from, p) = self.came[to as usize];
@@ -300,20 +265,20 @@ pub(crate) fn standstill(graph: &Graph, enabling: &Enabling, k: usize) -> Option
     graph.components(
         |_| true,
         still,
-        |members, component, id| {
+        |members, number, found| {
             let goes_round = members
                 .iter()
-                .any(|&state| graph.steps(state).any(|(p, to)| component[to as usize] == id && still(state, p, to)));
+                .any(|&state| graph.steps(state).any(|(p, to)| found.of(to) == Some(number) && still(state, p, to)));
             let stops = goes_round
                 || members.iter().any(|&state| {
                     graph.steps(state).any(|(p, to)| {
-                        let at = component[to as usize];
-                        at != NONE && at != id && leads[at as usize] && still(state, p, to)
+                        let leads = found.of(to).is_some_and(|at| at != number && leads[at as usize]);
+                        leads && still(state, p, to)
                     })
                 });
             leads.push(stops);
             if goes_round {
-                members.iter().for_each(|&state| part[state as usize] = id);
+                members.iter().for_each(|&state| part[state as usize] = number);
             }
             if stops {
                 let blamed = members.iter().copied().filter(|&state| is_to_blame(graph, enabling, state, k));

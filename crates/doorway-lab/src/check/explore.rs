@@ -70,8 +70,6 @@ pub(crate) struct Task<'a, 's, const W: usize> {
     pub(crate) rules: Rules,
     /// Which events are violations.
     pub(crate) watch: u16,
-    /// Whether an overtaking is a violation, where that depends on the state.
-    pub(crate) overtaking: Option<&'a (dyn Fn(&Step<W>) -> bool + Sync)>,
     pub(crate) max_states: u64,
     pub(crate) workers: usize,
     pub(crate) progress: &'a Progress,
@@ -367,7 +365,7 @@ struct Collect<'e, 'a, 's, const W: usize> {
 
 impl<const W: usize> Sink<W> for Collect<'_, '_, '_, W> {
     fn step(&mut self, step: Step<W>) {
-        if (step.events & self.task.watch != 0 || step.overtaken != 0) && is_violation(self.task, &step) {
+        if step.events & self.task.watch != 0 {
             let new = Found { from: *self.from, to: step.key, events: step.events };
             *self.found = Some(self.found.map_or(new, |old| old.min(new)));
         }
@@ -387,12 +385,5 @@ impl<const W: usize> Sink<W> for Collect<'_, '_, '_, W> {
             *recent = key;
             self.batch.push((key, hash));
         }
-    }
-}
-
-fn is_violation<const W: usize>(task: &Task<'_, '_, W>, step: &Step<W>) -> bool {
-    match task.overtaking {
-        Some(judge) => step.overtaken != 0 && judge(step),
-        None => step.events & task.watch != 0,
     }
 }

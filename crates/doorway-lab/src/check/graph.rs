@@ -4,10 +4,12 @@
 use std::sync::Mutex;
 
 use super::{
-    expand::{Expander, Interrupt, Rules, Step, event},
-    pack::{Key, Plan},
-    space::Space,
-    store::{Numbers, Store},
+    components::{Found, Next, components},
+    expand::{Expander, Step, event},
+    pack::Key,
+    parallel,
+    search::Searched,
+    store::Numbers,
 };
 use crate::subject::Region;
 
@@ -15,6 +17,8 @@ use crate::subject::Region;
 const TARGET_BITS: u32 = 28;
 /// More states than this have no graph.
 pub(crate) const MAX_STATES: usize = 1 << TARGET_BITS;
+/// Passes over the graph that run at the same time at most: each takes up to sixteen bytes for every state.
+pub(crate) const MOST_AT_ONCE: usize = 4;
 /// More processes than this have no graph.
 pub(crate) const MAX_PROCESSES: usize = 16;
 
@@ -26,11 +30,35 @@ pub(crate) struct Graph {
     remote: Vec<bool>,
     /// Four bits per process.
     regions: Vec<u64>,
-    /// For every state, the processes that nobody active keeps out (see [`Expander::unopposed`]).
+    /// For every state, the processes that nobody active keeps out (see [`Expander::unopposed`]),
+    /// if that is wanted.
     unopposed: Vec<u16>,
+    /// The steps with which passages begin while others wait, in the order of the states, if that
+    /// is wanted.
+    pub(crate) beginnings: Vec<Beginning>,
     pub(crate) n: usize,
     /// Every run in it is a true one. Where a new ticket has fallen inside a gap of unknown width, it may not be.
     pub(crate) exact: bool,
+}
+
+/// What a graph has beside states and steps.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Extras {
+    pub(crate) unopposed: bool,
+    pub(crate) beginnings: bool,
+}
+
+/// A step with which a process begins a passage while others are through their doorways; sets of
+/// processes are bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Beginning {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    pub(crate) p: u8,
+    /// The waiting processes that keep it out.
+    pub(crate) conflicting: u16,
+    /// The waiting processes that have asked for the same.
+    pub(crate) alike: u16,
 }
 
 /// A step of the graph.
@@ -43,14 +71,21 @@ pub(crate) struct Edge {
     pub(crate) remote: bool,
 }
 
-/// The bytes that a graph takes while it is built and looked at, about: what is in it, twice for the edges, which are
-/// gathered before they are put together; the list of keys; and what finding components takes.
-pub(crate) fn bytes(states: usize, edges: u64) -> u64 {
-    let looked_at = size_of::<(u32, u32, u32)>() + 3 * size_of::<u32>();
-    let per_state = size_of::<u64>() * 2 + size_of::<u16>() + size_of::<u32>() + size_of::<usize>() + looked_at;
-    states as u64 * per_state as u64 + edges * 2 * size_of::<u32>() as u64
+/// The bytes that the numbers and the graph of a search take while it is built and looked at, about.
+pub(crate) fn bytes<const W: usize>(searched: &Searched<'_, '_, W>, extras: Extras, workers: usize) -> u64 {
+    let (states, edges) = (searched.store.states() as u64, searched.transitions);
+    let unopposed = if extras.unopposed { size_of::<u16>() } else { 0 };
+    // As if every second state had one.
+    let beginnings = if extras.beginnings { size_of::<Beginning>() / 2 } else { 0 };
+    let per_state = 2 * size_of::<u64>() + unopposed + beginnings;
+    let graph = (states * per_state as u64).saturating_add(edges.saturating_mul(size_of::<u32>() as u64));
+    // Finding components takes up to 16 bytes for each state and process, following claims no more.
+    let looks = states * (16 * workers.min(MOST_AT_ONCE) + size_of::<u16>()) as u64;
+    // The graph is there twice while its pieces are put together, and nobody looks at it before.
+    searched.store.numbers_bytes().saturating_add(graph.saturating_add(graph.max(looks)))
 }
 
+/// The graph of a piece of the states.
 #[derive(Default)]
 struct Part {
     counts: Vec<u32>,
@@ -58,70 +93,87 @@ struct Part {
     remote: Vec<bool>,
     regions: Vec<u64>,
     unopposed: Vec<u16>,
+    beginnings: Vec<Beginning>,
     guesses: bool,
 }
+
+/// Successors whose numbers are looked up at once.
+const BATCH: usize = 512;
 
 impl Graph {
     /// Builds the graph of an exhausted search; `None` if it has too many states.
     pub(crate) fn build<const W: usize>(
-        space: &Mutex<Space<'_>>,
-        plan: &Plan,
-        rules: Rules,
-        store: &Store<W>,
+        searched: &Searched<'_, '_, W>,
         numbers: &Numbers,
+        extras: Extras,
         workers: usize,
     ) -> Option<Self> {
-        let n = plan.locals.len();
-        let total = store.states();
-        if total >= MAX_STATES || n > MAX_PROCESSES {
+        if !Self::can_hold(searched) {
             return None;
         }
-        let keys: Vec<&Key<W>> = store.keys().collect();
-        let build = |keys: &[&Key<W>]| -> Result<Part, Interrupt> {
-            let mut expander = Expander::new(space, plan, rules);
-            let mut part = Part::default();
-            for key in keys {
-                let before = part.edges.len();
-                expander.expand(key, |step: Step<W>| {
-                    let target = store.number(numbers, &step.key).expect("the search is exhausted");
-                    part.edges.push((step.p as u32) << TARGET_BITS | target);
-                    part.guesses |= step.events & event::GUESSES != 0;
-                    if rules.charge.is_some() {
-                        part.remote.push(step.events & event::REMOTE != 0);
-                    }
-                })?;
-                part.counts.push((part.edges.len() - before) as u32);
-                let regions = (0..n).fold(0, |set, p| set | (expander.region(key, p) as u64) << (4 * p));
-                part.regions.push(regions);
-                part.unopposed.push(expander.unopposed(key));
-            }
-            Ok(part)
-        };
-        let parts: Vec<Part> = std::thread::scope(|scope| {
-            let share = total.div_ceil(workers).max(1);
-            let handles: Vec<_> = keys.chunks(share).map(|keys| scope.spawn(|| build(keys))).collect();
-            handles
-                .into_iter()
-                .map(|handle| handle.join().expect("a worker does not panic").expect("everything has been learned"))
-                .collect()
+        let (n, total) = (searched.plan.locals.len(), searched.store.states());
+        let pieces = searched.store.pieces();
+        // An expander learns what it needs, so that each worker makes one for all of its pieces.
+        let expanders = Mutex::new(Vec::new());
+        let parts = parallel::each(pieces.len(), workers, |i| {
+            let kept = expanders.lock().expect("no worker panics").pop();
+            let mut expander = kept.unwrap_or_else(|| Expander::new(searched.space, searched.plan, searched.rules));
+            let part = Part::of(searched, numbers, extras, &mut expander, pieces[i]);
+            expanders.lock().expect("no worker panics").push(expander);
+            part
         });
-        let exact = parts.iter().all(|part| !part.guesses);
-        let offsets = Vec::with_capacity(total + 1);
-        let (edges, remote, regions, unopposed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut graph = Self { offsets, edges, remote, regions, unopposed, n, exact };
+        let edges = parts.iter().map(|part| part.edges.len()).sum();
+        let mut graph = Self {
+            offsets: Vec::with_capacity(total + 1),
+            edges: Vec::with_capacity(edges),
+            remote: Vec::new(),
+            regions: Vec::with_capacity(total),
+            unopposed: Vec::new(),
+            beginnings: Vec::new(),
+            n,
+            exact: parts.iter().all(|part| !part.guesses),
+        };
         graph.offsets.push(0);
+        let mut end = 0;
         for part in parts {
-            let mut end = graph.edges.len() as u64;
-            for count in part.counts {
+            graph.offsets.extend(part.counts.iter().map(|&count| {
                 end += u64::from(count);
-                graph.offsets.push(end);
-            }
+                end
+            }));
             graph.edges.extend(part.edges);
             graph.remote.extend(part.remote);
             graph.regions.extend(part.regions);
             graph.unopposed.extend(part.unopposed);
+            graph.beginnings.extend(part.beginnings);
         }
         Some(graph)
+    }
+
+    /// Whether states and processes have numbers in a graph.
+    pub(crate) fn can_hold<const W: usize>(searched: &Searched<'_, '_, W>) -> bool {
+        searched.store.states() < MAX_STATES && searched.plan.locals.len() <= MAX_PROCESSES
+    }
+
+    /// A graph with these steps from each state, and the regions of all processes there.
+    #[cfg(test)]
+    pub(crate) fn of_steps(steps: &[Vec<(usize, u32)>], regions: &[Vec<Region>], beginnings: Vec<Beginning>) -> Self {
+        let lengths = steps.iter().scan(0, |end, steps| {
+            *end += steps.len() as u64;
+            Some(*end)
+        });
+        Self {
+            offsets: [0].into_iter().chain(lengths).collect(),
+            edges: steps.iter().flatten().map(|&(p, to)| (p as u32) << TARGET_BITS | to).collect(),
+            remote: Vec::new(),
+            regions: regions
+                .iter()
+                .map(|all| (0..).zip(all).fold(0, |set, (p, &r)| set | (r as u64) << (4 * p)))
+                .collect(),
+            unopposed: Vec::new(),
+            beginnings,
+            n: regions[0].len(),
+            exact: true,
+        }
     }
 
     pub(crate) fn states(&self) -> usize {
@@ -156,72 +208,96 @@ impl Graph {
         self.steps(from).zip(remote).map(move |((p, to), &remote)| Edge { from, p, to, remote })
     }
 
-    fn step_at(&self, state: u32, i: usize) -> Option<(usize, u32)> {
+    /// The `i`th step from a state.
+    #[inline(always)]
+    pub(crate) fn step_at(&self, state: u32, i: usize) -> Option<(usize, u32)> {
         let at = self.offsets[state as usize] as usize + i;
         (at < self.offsets[state as usize + 1] as usize).then(|| split(self.edges[at]))
     }
 
-    /// The strongly connected components of the part of the graph in which `states` and `steps` hold, every component
-    /// after all that can be reached from it (Tarjan 1972, without recursion). `visit` gets the members and, for every
-    /// state, the component that it is in so far.
+    /// Finds the strongly connected components of the part of the graph in which `states` and
+    /// `steps` hold: see [`components`].
     pub(crate) fn components(
         &self,
         states: impl Fn(u32) -> bool,
         steps: impl Fn(u32, usize, u32) -> bool,
-        mut visit: impl FnMut(&[u32], &[u32], u32),
+        visit: impl FnMut(&[u32], u32, &Found),
     ) {
-        const UNSEEN: u32 = 0;
-        let total = self.states();
-        let mut low = vec![UNSEEN; total];
-        let mut component = vec![NONE; total];
-        let mut stack: Vec<u32> = Vec::new();
-        let mut calls: Vec<(u32, u32, u32)> = Vec::new(); // state, next edge, index
-        let mut next_index = 1;
-        let mut components = 0;
-        for root in 0..total as u32 {
-            if low[root as usize] != UNSEEN || !states(root) {
-                continue;
-            }
-            calls.push((root, 0, next_index));
-            low[root as usize] = next_index;
-            stack.push(root);
-            next_index += 1;
-            while let Some(&mut (state, ref mut edge, index)) = calls.last_mut() {
-                if let Some((p, to)) = self.step_at(state, *edge as usize) {
-                    *edge += 1;
-                    if to == state || !states(to) || !steps(state, p, to) {
-                        continue;
-                    }
-                    if low[to as usize] == UNSEEN {
-                        low[to as usize] = next_index;
-                        stack.push(to);
-                        calls.push((to, 0, next_index));
-                        next_index += 1;
-                    } else if component[to as usize] == NONE {
-                        low[state as usize] = low[state as usize].min(low[to as usize]);
-                    }
-                    continue;
-                }
-                calls.pop();
-                let least = low[state as usize];
-                if let Some(&(caller, _, _)) = calls.last() {
-                    low[caller as usize] = low[caller as usize].min(least);
-                }
-                if least == index {
-                    let at = stack.iter().rposition(|&s| s == state).expect("a root is on the stack");
-                    for &member in &stack[at..] {
-                        component[member as usize] = components;
-                    }
-                    visit(&stack[at..], &component, components);
-                    stack.truncate(at);
-                    components += 1;
-                }
-            }
-        }
+        let edge = |from: u32, i: u32| match self.step_at(from, i as usize) {
+            None => Next::End,
+            Some((_, to)) if to == from => Next::Skip,
+            Some((p, to)) if steps(from, p, to) => Next::To(to),
+            Some(_) => Next::Skip,
+        };
+        components(self.states(), states, edge, visit);
     }
 }
 
-/// Not in any component yet.
+impl Part {
+    fn of<const W: usize>(
+        searched: &Searched<'_, '_, W>,
+        numbers: &Numbers,
+        extras: Extras,
+        expander: &mut Expander<'_, '_, W>,
+        (first, keys): (u32, &[Key<W>]),
+    ) -> Self {
+        let n = searched.plan.locals.len();
+        let charged = searched.rules.charge.is_some();
+        let mut part = Self::default();
+        let mut batch: Vec<Key<W>> = Vec::with_capacity(2 * BATCH);
+        let mut begun: Vec<(usize, usize, Key<W>)> = Vec::new();
+        for (from, key) in (first..).zip(keys) {
+            let before = part.edges.len();
+            let expanded = expander.expand(key, |step: Step<W>| {
+                if extras.beginnings && step.events & event::BEGINS != 0 {
+                    begun.push((part.edges.len(), step.p, step.key));
+                }
+                // The target is put in when the numbers of the whole batch are looked up.
+                part.edges.push((step.p as u32) << TARGET_BITS);
+                batch.push(step.key);
+                part.guesses |= step.events & event::GUESSES != 0;
+                if charged {
+                    part.remote.push(step.events & event::REMOTE != 0);
+                }
+            });
+            expanded.expect("everything has been learned");
+            for (edge, p, key) in begun.drain(..) {
+                let (conflicting, alike) = expander.waiting_beside(&key, p);
+                if conflicting | alike != 0 {
+                    let (conflicting, alike) = (conflicting as u16, alike as u16);
+                    part.beginnings.push(Beginning { from, to: edge as u32, p: p as u8, conflicting, alike });
+                }
+            }
+            part.counts.push((part.edges.len() - before) as u32);
+            let regions = (0..n).fold(0, |set, p| set | (expander.region(key, p) as u64) << (4 * p));
+            part.regions.push(regions);
+            if extras.unopposed {
+                part.unopposed.push(expander.unopposed(key));
+            }
+            if batch.len() >= BATCH {
+                part.resolve(searched, numbers, &mut batch);
+            }
+        }
+        part.resolve(searched, numbers, &mut batch);
+        for begins in &mut part.beginnings {
+            (_, begins.to) = split(part.edges[begins.to as usize]);
+        }
+        part
+    }
+
+    /// Puts the targets into the last edges.
+    fn resolve<const W: usize>(&mut self, searched: &Searched<'_, '_, W>, numbers: &Numbers, batch: &mut Vec<Key<W>>) {
+        let first = self.edges.len() - batch.len();
+        let mut edges = self.edges[first..].iter_mut();
+        searched.store.number_all(numbers, batch, |number| {
+            let target = number.expect("the search is exhausted");
+            *edges.next().expect("there is an edge for every key") |= target;
+        });
+        batch.clear();
+    }
+}
+
+/// No state.
 pub(crate) const NONE: u32 = u32::MAX;
 
 #[inline(always)]

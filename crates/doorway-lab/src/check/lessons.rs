@@ -1,14 +1,16 @@
-//! What gave new numbers to values and local states, in order: enough to give the same numbers again.
+//! What was learned of an algorithm, in order: enough to give the same numbers to values and local states again, and to
+//! know again what every move leads to.
 //!
 //! States are kept as numbers, and which number means what depends on the order of learning, which differs from run to
 //! run when several workers learn. So a [checkpoint](super::checkpoint) keeps the order, and the algorithm is run again
-//! in that order.
+//! in that order. Whether a section ends is decided from all outcomes that are known, so those that gave no new number
+//! are kept as well; and since nothing is left out, what is tried on stretched tickets is the same again, too.
 
-use doorway_core::Ticket;
+use doorway_core::{Ticket, raw};
 
 use super::{relabel::Map, space::Space};
 
-/// One thing that was learned and gave at least one new number.
+/// One thing that was learned: an outcome, or something that gave at least one new number.
 #[derive(Clone, Debug)]
 pub(crate) enum Lesson {
     /// What comes of a move.
@@ -37,7 +39,7 @@ impl Lesson {
                 to.extend([OUTCOME | (p as u64) << TAG, u64::from(local) << 32 | u64::from(index), value.into()]);
             }
             Self::Domain { register, ticket } => {
-                let ticket = ticket.map(Ticket::label);
+                let ticket = ticket.map(raw::number);
                 to.extend([DOMAIN | u64::from(*register) << TAG, ticket.is_some().into(), ticket.unwrap_or(0)]);
             }
             Self::Value { register, value, map } => {
@@ -63,7 +65,7 @@ impl Lesson {
             }
             DOMAIN => {
                 let (is_some, label) = (take(words)?, take(words)?);
-                let ticket = (is_some == 1).then(|| Ticket::from_label(label));
+                let ticket = (is_some == 1).then(|| raw::ticket(label));
                 Self::Domain { register: of.try_into().ok()?, ticket }
             }
             VALUE => {
@@ -100,6 +102,8 @@ fn decode_map(words: &mut &[u64]) -> Option<Box<Map>> {
 
 impl Space<'_> {
     /// Learns what was learned before. `None` if it cannot have been: a number is not known yet, or nothing is new.
+    ///
+    /// The local states that stand for others have to be [known](Self::merge) by then.
     pub(crate) fn learn_again(&mut self, lesson: &Lesson) -> Option<()> {
         let before = self.learned();
         let processes = self.subject.size().n;
@@ -109,7 +113,8 @@ impl Space<'_> {
                 if let Some(register) = known.moves.get(index as usize)?.register {
                     self.is_value(register, value).then_some(())?;
                 }
-                self.outcome(p, local, index, value).ok()?;
+                (!self.knows_outcome(p, local, index, value)).then_some(())?;
+                return self.outcome(p, local, index, value).ok().map(|_| ());
             }
             Lesson::Domain { register, ticket } => {
                 self.is_value(*register, 0).then_some(())?;

@@ -11,8 +11,9 @@
 use doorway_core::Property;
 
 use super::{
-    Conclude, Numbered, Verdict,
+    Verdict,
     counterexample::{Walk, concretise, following, round},
+    decide::{Conclude, Numbered},
     enabling::{Enabling, kept_from, overtaking, standstill},
     search::Searched,
 };
@@ -22,10 +23,15 @@ pub(super) const GUESSED: &str = "a new ticket may fall inside a gap of unknown 
                        bound the passages";
 
 impl Conclude<'_, '_> {
-    pub(super) fn fifo_enabling<const W: usize>(&self, searched: &Searched<'_, '_, W>, numbered: &Numbered) -> Verdict {
+    pub(super) fn fifo_enabling<const W: usize>(
+        &self,
+        searched: &Searched<'_, '_, W>,
+        numbered: &Numbered,
+        enabling: &Enabling,
+    ) -> Verdict {
         let (property, Numbered { graph, numbers }) = (Property::FifoEnabling, numbered);
-        let enabling = Enabling::of(graph);
-        let Some(found) = overtaking(graph, &enabling, |state| numbers.depth(state)) else {
+        let found = self.timings.stage("fifo-enabling", || overtaking(graph, enabling, |state| numbers.depth(state)));
+        let Some(found) = found else {
             return self.holds_exactly(property, numbered);
         };
         // While it stays in its region, who is kept waiting at the end of the run has been kept waiting all along.
@@ -56,13 +62,14 @@ impl Conclude<'_, '_> {
         &self,
         searched: &Searched<'_, '_, W>,
         numbered: &Numbered,
+        enabling: &Enabling,
     ) -> Verdict {
         let (property, Numbered { graph, numbers }) = (Property::KDeadlockAvoidance, numbered);
         let (n, k) = (graph.n, self.subject.size().k);
-        let enabling = Enabling::of(graph);
-        let Some(found) = standstill(graph, &enabling, k) else { return self.holds_exactly(property, numbered) };
+        let found = self.timings.stage("k-deadlock-avoidance", || standstill(graph, enabling, k));
+        let Some(found) = found else { return self.holds_exactly(property, numbered) };
         let (entering, leaving) = enabling.waiting(graph, found.start);
-        let kept_out = enabling.kept_out[found.start as usize];
+        let kept_out = u32::from(enabling.kept_out[found.start as usize]);
         let each = |set: u32| (0..n).filter(move |p| set >> p & 1 == 1);
         let whole = (found.start, &found.walk, found.at);
         let nothing = Walk::new();

@@ -148,17 +148,6 @@ impl Plan {
         self.fields().zip(to.fields()).for_each(|(old, new)| new.set(&mut packed, old.get(key)));
         packed
     }
-
-    /// The state with these numbers. A plan without ghosts takes those of one with ghosts too.
-    pub(crate) fn pack<const W: usize>(&self, numbers: &[u32]) -> Key<W> {
-        let mut key = Self::empty();
-        for (field, &number) in self.fields().zip(numbers) {
-            if field.mask != 0 {
-                field.set(&mut key, number);
-            }
-        }
-        key
-    }
 }
 
 /// Free bits, word by word; no number crosses a word.
@@ -223,7 +212,7 @@ mod tests {
             let number = (i as u32 * 5 + 3) & old.mask as u32;
             assert_eq!((old.get(&key), new.get(&wider)), (number, number), "field {i}");
         }
-        assert_eq!(narrow.pack::<1>(&wide.unpack(&wider)), key);
+        assert_eq!(wide.repack::<1>(&wider, &narrow), key);
     }
 
     #[test]

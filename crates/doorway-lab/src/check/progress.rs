@@ -6,8 +6,11 @@
 
 use doorway_core::Property;
 
-use super::graph::Graph;
-use crate::{machine::Event, subject::Region};
+use super::{
+    components::{Next, components},
+    graph::Graph,
+};
+use crate::subject::Region;
 
 /// A run without end that must not be: reach `state`, then go round among `members` with a step of every process in
 /// `movers`.
@@ -35,8 +38,8 @@ enum What {
     Starves(usize),
     /// The process stays in its entry section, and nobody enters.
     NobodyEnters(usize),
-    /// The process stays in its exit section.
-    Lingers(usize),
+    /// The process stays in its doorway or in its exit section.
+    Lingers(usize, Region),
     /// The process stays in its entry section, although nobody active keeps it out.
     Unopposed(usize),
     /// The same, although all but those inside keep taking steps.
@@ -45,6 +48,36 @@ enum What {
     Avoids(usize, Region),
     /// Nobody makes progress. Between states that are all alike in this, any step will do.
     StandsStill,
+}
+
+impl What {
+    /// What violates a property of progress, with `p` as the one that waits or lingers.
+    fn of(property: Property, p: usize) -> Self {
+        match property {
+            Property::StarvationFreedom => Self::Starves(p),
+            Property::DeadlockFreedom => Self::NobodyEnters(p),
+            Property::BoundedExit => Self::Lingers(p, Region::Exit),
+            Property::BoundedDoorway => Self::Lingers(p, Region::Doorway),
+            Property::ConcurrentEntry | Property::StrongConcurrentEntry => Self::Unopposed(p),
+            Property::ConcurrentOccupancy => Self::KeptOut(p),
+            _ => unreachable!("{property} is not about progress"),
+        }
+    }
+
+    /// Whether only the steps of one process count, whatever the others do.
+    fn is_about_one(self) -> bool {
+        matches!(self, Self::Lingers(..) | Self::Unopposed(_))
+    }
+
+    /// Whether it may take crashes.
+    fn is_about_crashes(self) -> bool {
+        matches!(self, Self::Starves(_) | Self::NobodyEnters(_))
+    }
+
+    /// Whether every step between its states is one of its own.
+    fn allows_every_step(self) -> bool {
+        matches!(self, Self::Starves(_) | Self::Lingers(..) | Self::Unopposed(_) | Self::KeptOut(_))
+    }
 }
 
 impl Steps {
@@ -61,7 +94,7 @@ impl Steps {
     pub(crate) fn state(self, graph: &Graph, state: u32) -> bool {
         match self.kind {
             What::Starves(p) | What::NobodyEnters(p) => graph.region(state, p).is_entry(),
-            What::Lingers(p) => graph.region(state, p) == Region::Exit,
+            What::Lingers(p, region) => graph.region(state, p) == region,
             What::Unopposed(p) | What::KeptOut(p) => graph.is_unopposed(state, p),
             What::Avoids(p, region) => graph.region(state, p) != region,
             What::StandsStill => true,
@@ -80,19 +113,15 @@ impl Steps {
             What::Avoids(q, _) => {
                 p != q || !graph.region(from, p).is_entry() || matches!(graph.region(to, p).letter(), 'T' | 'C')
             }
-            What::Starves(_) | What::Lingers(_) | What::Unopposed(_) | What::KeptOut(_) | What::StandsStill => true,
+            What::Starves(_) | What::Lingers(..) | What::Unopposed(_) | What::KeptOut(_) | What::StandsStill => true,
         }
     }
 
-    /// Whether a step of a true run is one that must not be in it.
-    pub(crate) fn forbid(self, event: &Event) -> bool {
-        let enters = event.to == Region::Critical && event.from != Region::Critical;
+    /// The process that never is in a region, and the region, if that is what these steps are about.
+    pub(crate) fn avoided(self) -> Option<(usize, Region)> {
         match self.kind {
-            What::Starves(p) | What::Unopposed(p) | What::KeptOut(p) => enters && event.process == p,
-            What::NobodyEnters(_) => enters,
-            What::Lingers(p) => event.process == p && event.to != Region::Exit,
-            What::Avoids(p, region) => event.process == p && event.to == region,
-            What::StandsStill => event.from.letter() != event.to.letter(),
+            What::Avoids(p, region) => Some((p, region)),
+            _ => None,
         }
     }
 
@@ -102,83 +131,170 @@ impl Steps {
     }
 }
 
-/// A run that violates the property, if there is one; of several, one that begins as early as possible by `depth`.
-pub(crate) fn violation(
-    graph: &Graph,
-    property: Property,
-    crashes: usize,
-    depth: impl Fn(u32) -> usize,
-) -> Option<Lasso> {
-    let mut best: Option<(usize, Lasso)> = None;
-    let mut consider = |steps: Steps, victim: usize| {
-        graph.components(
-            |state| steps.state(graph, state),
-            |from, p, to| steps.step(graph, from, p, to),
-            |members, component, id| {
-                let (movers, resting) = inhabitants(graph, steps, members, component, id);
-                let fair = match steps.kind {
-                    // A bounded number of its own steps: whatever the others do.
-                    What::Lingers(p) | What::Unopposed(p) => movers >> p & 1 == 1,
-                    _ => (movers | resting | steps.crashed) + 1 == 1 << graph.n,
-                };
-                let begins = members.iter().map(|&s| depth(s)).min().unwrap_or(0);
-                if fair && best.as_ref().is_none_or(|(depth, _)| begins < *depth) {
-                    let movers = match steps.kind {
-                        What::Lingers(p) | What::Unopposed(p) => 1 << p,
-                        _ => movers,
-                    };
-                    let members = members.to_vec();
-                    best = Some((begins, Lasso { members, movers, crashed: steps.crashed, steps, victim }));
-                }
-            },
-        );
-    };
-    match property {
-        Property::BoundedExit => {
-            (0..graph.n).for_each(|p| consider(Steps { kind: What::Lingers(p), crashed: 0 }, p));
-        }
-        Property::ConcurrentEntry | Property::StrongConcurrentEntry => {
-            (0..graph.n).for_each(|p| consider(Steps { kind: What::Unopposed(p), crashed: 0 }, p));
-        }
-        Property::ConcurrentOccupancy => {
-            (0..graph.n).for_each(|p| consider(Steps { kind: What::KeptOut(p), crashed: 0 }, p));
-        }
-        Property::DeadlockFreedom => {
-            live(graph.n, crashes).for_each(|(p, crashed)| {
-                consider(Steps { kind: What::NobodyEnters(p), crashed }, p);
-            });
-        }
-        Property::StarvationFreedom => {
-            live(graph.n, crashes).for_each(|(p, crashed)| consider(Steps { kind: What::Starves(p), crashed }, p));
-        }
-        _ => unreachable!("{property} is not about progress"),
-    }
-    best.map(|(_, lasso)| lasso)
+/// Looks for violations of properties of progress by runs in which one process waits or lingers.
+///
+/// Whatever violates such a property is strongly connected, and the process takes steps in it that
+/// do not lead into the critical section. So it lies inside a component of the graph of all states
+/// in which the process is outside the critical section, with all other processes alive: leaving
+/// out more states and more steps only makes components finer. These components are found once for
+/// each process; then every property looks inside, for every set of crashed processes.
+pub(super) struct Inquiry<'a> {
+    pub(super) graph: &'a Graph,
+    /// The process that waits or lingers.
+    pub(super) p: usize,
+    /// How many processes may crash.
+    pub(super) crashes: usize,
+    /// How many steps a state is away from the start; states are numbered in that order.
+    pub(super) depth: &'a (dyn Fn(u32) -> usize + Sync),
+    /// Each property with the best lasso so far.
+    pub(super) best: Vec<(Property, Option<Ranked>)>,
 }
 
-/// Who takes steps inside a component, and who is at rest there: in its remainder, or inside where that is allowed.
-fn inhabitants(graph: &Graph, steps: Steps, members: &[u32], component: &[u32], id: u32) -> (u32, u32) {
-    let (mut movers, mut resting) = (0, 0);
-    for &state in members {
-        for (p, to) in graph.steps(state) {
-            if component[to as usize] == id && steps.step(graph, state, p, to) {
-                movers |= 1 << p;
+/// A lasso with its rank. Of several, one is shown that begins as early as possible; then fewer and
+/// lower-numbered crashed processes come first, then victims, then states, so that the choice does
+/// not depend on which thread was faster.
+pub(super) struct Ranked {
+    pub(super) rank: (usize, u32, usize, u32),
+    pub(super) lasso: Lasso,
+}
+
+impl Inquiry<'_> {
+    /// Looks inside a component in which `movers` take steps, the process among them.
+    pub(super) fn look_inside(&mut self, members: &[u32], movers: u32) {
+        let first = members.iter().copied().min().expect("a component has a member");
+        let begins = (self.depth)(first);
+        for i in 0..self.best.len() {
+            let (property, best) = &self.best[i];
+            let kind = What::of(*property, self.p);
+            let inside = Steps { kind, crashed: 0 };
+            let is_late = best.as_ref().is_some_and(|best| best.rank.0 < begins);
+            if is_late || !members.iter().any(|&state| inside.state(self.graph, state)) {
+                continue;
+            }
+            if kind.is_about_one() {
+                self.search(i, inside, members, movers);
+                continue;
+            }
+            // Inside no more processes move or rest than in the whole component: the others must
+            // have crashed.
+            let missing = self.all_processes() & !(movers | resting(self.graph, kind, members));
+            let crashes = if kind.is_about_crashes() { self.crashes } else { 0 };
+            // Only where this many may crash does a process starve in here, with no others crashed. A
+            // run in which no process enters starves every process that waits, under the same fairness
+            // and with the same crashed set: where starvation freedom holds, nothing is searched for
+            // deadlocks.
+            if missing.count_ones() as usize > crashes {
+                continue;
+            }
+            let mut sufficient: Vec<u32> = Vec::new();
+            for crashed in sets(self.graph.n, crashes) {
+                let is_possible = crashed >> self.p & 1 == 0 && missing & !crashed == 0;
+                // Once the whole component is a violation, more crashes show nothing that begins
+                // earlier.
+                let is_covered = sufficient.iter().any(|fewer| fewer & !crashed == 0);
+                if is_possible && !is_covered && self.search(i, Steps { kind, crashed }, members, movers) {
+                    sufficient.push(crashed);
+                }
             }
         }
+    }
+
+    fn all_processes(&self) -> u32 {
+        (1 << self.graph.n) - 1
+    }
+
+    /// Looks for violations of the `i`th property by these steps among the members; whether all of
+    /// them together are one.
+    fn search(&mut self, i: usize, steps: Steps, members: &[u32], movers: u32) -> bool {
+        let graph = self.graph;
+        let is_whole = steps.kind.allows_every_step()
+            && steps.crashed & movers == 0
+            && members.iter().all(|&state| steps.state(graph, state));
+        if is_whole {
+            return self.offer(i, steps, members, movers);
+        }
+        let mut whole = false;
+        refine(graph, steps, members, |part, movers| {
+            whole |= self.offer(i, steps, part, movers) && part.len() == members.len();
+        });
+        whole
+    }
+
+    /// Whether the component is a violation of the `i`th property; if it is, keeps it if it is the
+    /// best so far.
+    fn offer(&mut self, i: usize, steps: Steps, members: &[u32], movers: u32) -> bool {
+        let (p, kind) = (self.p, steps.kind);
+        // A bounded number of its own steps: whatever the others do.
+        let is_violation = if kind.is_about_one() {
+            movers >> p & 1 == 1
+        } else {
+            movers | resting(self.graph, kind, members) | steps.crashed == self.all_processes()
+        };
+        if !is_violation {
+            return false;
+        }
+        let first = members.iter().copied().min().expect("a component has a member");
+        let rank = ((self.depth)(first), steps.crashed, p, first);
+        let best = &mut self.best[i].1;
+        if best.as_ref().is_none_or(|best| rank < best.rank) {
+            let movers = if kind.is_about_one() { 1 << p } else { movers };
+            let lasso = Lasso { members: members.to_vec(), movers, crashed: steps.crashed, steps, victim: p };
+            *best = Some(Ranked { rank, lasso });
+        }
+        true
+    }
+}
+
+/// Finds the strongly connected components of the part of a component in which only these steps are
+/// taken; `visit` gets the members and the processes that take steps among them.
+fn refine(graph: &Graph, steps: Steps, members: &[u32], mut visit: impl FnMut(&[u32], u32)) {
+    let mut states: Vec<u32> = members.iter().copied().filter(|&state| steps.state(graph, state)).collect();
+    states.sort_unstable();
+    let place = |state: u32| states.binary_search(&state).ok().map(|place| place as u32);
+    let edge = |from: u32, i: u32| {
+        let from = states[from as usize];
+        match graph.step_at(from, i as usize) {
+            None => Next::End,
+            Some((p, to)) if to != from && steps.step(graph, from, p, to) => place(to).map_or(Next::Skip, Next::To),
+            Some(_) => Next::Skip,
+        }
+    };
+    components(
+        states.len(),
+        |_| true,
+        edge,
+        |places, number, found| {
+            let part: Vec<u32> = places.iter().map(|&place| states[place as usize]).collect();
+            let mut movers = 0;
+            for &from in &part {
+                for (p, to) in graph.steps(from).filter(|&(p, to)| steps.step(graph, from, p, to)) {
+                    if place(to).is_some_and(|place| found.of(place) == Some(number)) {
+                        movers |= 1 << p;
+                    }
+                }
+            }
+            visit(&part, movers);
+        },
+    );
+}
+
+/// Returns the processes that are at rest in one of the states: in the remainder, or in the
+/// critical section where that is allowed.
+fn resting(graph: &Graph, kind: What, members: &[u32]) -> u32 {
+    let mut resting = 0;
+    for &state in members {
         for p in 0..graph.n {
             let region = graph.region(state, p);
-            let stays = matches!(steps.kind, What::KeptOut(_)) && region == Region::Critical;
+            let stays = matches!(kind, What::KeptOut(_)) && region == Region::Critical;
             if region == Region::Remainder || stays {
                 resting |= 1 << p;
             }
         }
     }
-    (movers, resting)
+    resting
 }
 
-/// Every set of at most `most` crashed processes, with every process that is not in it.
-fn live(n: usize, most: usize) -> impl Iterator<Item = (usize, u32)> {
-    (0..1u32 << n)
-        .filter(move |crashed| crashed.count_ones() as usize <= most)
-        .flat_map(move |crashed| (0..n).filter(move |p| crashed >> p & 1 == 0).map(move |p| (p, crashed)))
+/// Returns every set of at most `most` processes, smaller ones before those that contain them.
+fn sets(n: usize, most: usize) -> impl Iterator<Item = u32> {
+    (0..1u32 << n).filter(move |set| set.count_ones() as usize <= most)
 }

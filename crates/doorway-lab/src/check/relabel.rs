@@ -5,7 +5,7 @@
 //! up to the algorithm's `gap`; a gap of that much stands for itself and everything wider: it is *wide*. When a new ticket falls
 //! inside a wide gap, what is left of the gap above it may be any width that agrees with that, and all are explored.
 
-use doorway_core::Ticket;
+use doorway_core::{Ticket, raw};
 
 use crate::fault::Fault;
 
@@ -20,7 +20,7 @@ impl Labels {
         let mut lost = false;
         visit(&mut |ticket| {
             if ticket != Ticket::ZERO && ticket != Ticket::INFINITY {
-                match 1u128.checked_shl(u32::try_from(ticket.label()).unwrap_or(u32::MAX)) {
+                match 1u128.checked_shl(u32::try_from(raw::number(ticket)).unwrap_or(u32::MAX)) {
                     Some(bit) => labels |= bit,
                     None => lost = true,
                 }
@@ -134,7 +134,7 @@ impl Map {
         if ticket == Ticket::ZERO || ticket == Ticket::INFINITY {
             return ticket;
         }
-        Ticket::from_label(u64::from(self.to[ticket.label() as usize]))
+        raw::ticket(u64::from(self.to[raw::number(ticket) as usize]))
     }
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn slack(before: Labels, after: Labels, gap: u32) -> (u32, u32) {
     }
     let label = new.trailing_zeros();
     match before.above(label) {
-        Some(above) if above - before.below(label) >= gap => (above, gap - (above - label)),
+        Some(above) if above - before.below(label) >= gap => (above, gap.saturating_sub(above - label)),
         _ => (0, 0),
     }
 }
@@ -196,7 +196,7 @@ mod tests {
     }
 
     fn image(map: &Map, list: &[u32]) -> Vec<u64> {
-        list.iter().map(|&l| map.apply(Ticket::from_label(u64::from(l))).label()).collect()
+        list.iter().map(|&l| raw::number(map.apply(raw::ticket(u64::from(l))))).collect()
     }
 
     #[test]

@@ -19,6 +19,10 @@ use super::{
     store::{Level, Store},
     watch::Progress,
 };
+use crate::fault::Fault;
+
+/// The most words that a packed state may take.
+pub(crate) const MAX_WORDS: usize = 64;
 
 /// A search that has ended.
 pub(crate) struct Searched<'a, 's, const W: usize> {
@@ -37,9 +41,6 @@ pub(crate) trait Then {
     fn then<const W: usize>(&mut self, searched: &Searched<'_, '_, W>) -> Self::Out;
 }
 
-/// Judges an overtaking by the numbers of the state after it and the set of those overtaken.
-pub(crate) type Judge<'a> = &'a (dyn Fn(&[u32], u32) -> bool + Sync);
-
 /// What to search for, and how.
 #[derive(Clone, Copy)]
 pub(crate) struct Search<'a, 's> {
@@ -48,7 +49,6 @@ pub(crate) struct Search<'a, 's> {
     /// Passages per process, if they are bounded.
     pub(crate) passages: u32,
     pub(crate) watch: u16,
-    pub(crate) judge: Option<Judge<'a>>,
     pub(crate) max_states: u64,
     pub(crate) workers: usize,
     pub(crate) progress: &'a Progress,
@@ -85,14 +85,14 @@ macro_rules! with_words {
                 const $w: usize = $width;
                 $do
             })*
-            words => unreachable!("states of {words} words: there are not so many registers"),
+            words => unreachable!("no key has {words} words"),
         }
     };
 }
 
-/// The words that a key has, if it needs this many.
-pub(crate) fn stride(words: usize) -> usize {
-    with_words!(words, W => W)
+/// The words that a key has, if it needs this many; `None` if that is too many.
+pub(crate) fn stride(words: usize) -> Option<usize> {
+    (words <= MAX_WORDS).then(|| with_words!(words, W => W))
 }
 
 impl Search<'_, '_> {
@@ -108,11 +108,21 @@ impl Search<'_, '_> {
                 Some(saved) if !saved.narrow => saved.plan.clone(),
                 _ => Plan::new(&self.widths().roomy()),
             };
-            match with_words!(plan.words, W => self.attempt::<W, T>(&plan, saved.take(), then)) {
+            let Some(stride) = stride(plan.words) else {
+                return self.refuse(Fault::StateTooLarge(plan.words), &plan, then);
+            };
+            match with_words!(stride, W => self.attempt::<W, T>(&plan, saved.take(), then)) {
                 Attempt::Done(out) => return out,
                 Attempt::Narrow(so_far) => saved = Some(*so_far),
             }
         }
+    }
+
+    /// Hands over a search that cannot be made.
+    fn refuse<T: Then>(&self, fault: Fault, plan: &Plan, then: &mut T) -> T::Out {
+        let store = Store::<1>::new(Vec::new(), &Room::new(None, None)).expect("there is memory for no state");
+        let (space, rules, room) = (self.space, self.rules, self.room);
+        then.then(&Searched { space, plan, rules, store, end: End::Fault(fault), transitions: 0, room })
     }
 
     /// The bits that what is known so far needs.
@@ -130,13 +140,11 @@ impl Search<'_, '_> {
     }
 
     fn attempt<const W: usize, T: Then>(&self, plan: &Plan, saved: Option<Saved>, then: &mut T) -> Attempt<T::Out> {
-        let judge = |step: &Step<W>| self.judge.is_some_and(|judge| judge(&plan.unpack(&step.key), step.overtaken));
         let task = Task {
             space: self.space,
             plan,
             rules: self.rules,
             watch: self.watch,
-            overtaking: self.judge.is_some().then_some(&judge),
             max_states: self.max_states,
             workers: self.workers,
             progress: self.progress,

@@ -1,6 +1,8 @@
 //! What has been learned of an algorithm: the values of its registers and the local states of its processes, each with a
 //! number, and what each move does. Learned from the very code that ships, once; the search then runs on the numbers.
 
+mod bounded;
+
 use std::sync::Arc;
 
 use doorway_core::{
@@ -10,14 +12,17 @@ use doorway_core::{
 use rustc_hash::FxHashMap;
 
 use super::{
+    domain::Domain,
     lessons::Lesson,
+    minimise::Merging,
     relabel::{Labels, Map},
+    stretch::Stretch,
 };
 use crate::{
     fault::Fault,
     item::Whole,
     replay::Kind,
-    subject::{Choice, LocalState, Region, Subject},
+    subject::{Choice, LocalState, Move, Region, Stepped, Subject},
 };
 
 /// The values that one register has held.
@@ -26,7 +31,11 @@ pub(crate) struct Values {
     list: Vec<Arc<Whole>>,
     pub(crate) labels: Vec<Labels>,
     ids: FxHashMap<Arc<Whole>, u32>,
+    domain: Domain,
 }
+
+/// The numbers of registers are kept in 16 bits, of which one stands for none.
+const MAX_REGISTERS: usize = u16::MAX as usize - 1;
 
 /// The numbers of values are kept in 24 bits where outcomes are looked up.
 const MAX_VALUES: u32 = 1 << 24;
@@ -41,6 +50,7 @@ impl Values {
         if id >= MAX_VALUES {
             return Err(Fault::TooManyValues(self.name.clone()));
         }
+        self.domain.admit(&*value.0, &self.name)?;
         self.labels.push(Labels::of(|f| {
             let _ = value.0.relabelled(f);
         })?);
@@ -52,6 +62,11 @@ impl Values {
     /// The value of this number.
     pub(crate) fn value(&self, id: u32) -> &dyn Erased {
         &*self.list[id as usize].0
+    }
+
+    /// The value of this number, to be kept.
+    pub(super) fn whole(&self, id: u32) -> Arc<Whole> {
+        self.list[id as usize].clone()
     }
 
     /// All of them.
@@ -67,14 +82,24 @@ impl Values {
 
 /// What is to be told apart about a process: a local state, or being in the middle of a write from one.
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Identity {
+pub(super) enum Identity {
     At(Arc<LocalState>),
-    /// On registers that are not atomic a write is two steps; in between, the process is here.
-    Writing(u32, u32),
+    /// On registers that are not atomic a write is two steps; in between, the process is here: before the write it was in
+    /// this state, and the write is the move of this index.
+    Writing(Arc<LocalState>, u32),
+}
+
+impl Identity {
+    /// The local state; in the middle of a write, the one before it.
+    fn state(&self) -> &Arc<LocalState> {
+        match self {
+            Self::At(state) | Self::Writing(state, _) => state,
+        }
+    }
 }
 
 /// What a move does to shared memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Effect {
     /// A read, which returns anything if it overlaps a write.
     Read,
@@ -89,7 +114,7 @@ pub(crate) enum Effect {
 }
 
 /// One move of a local state.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct KnownMove {
     /// The register, or `None` if it touches none.
     pub(crate) register: Option<u16>,
@@ -101,7 +126,7 @@ pub(crate) struct KnownMove {
 
 /// One local state of one process.
 pub(crate) struct Known {
-    identity: Identity,
+    pub(super) identity: Identity,
     pub(crate) region: Region,
     /// What it has asked for.
     pub(crate) session: Session,
@@ -109,6 +134,14 @@ pub(crate) struct Known {
     pub(crate) labels: Labels,
     /// The register that it is in the middle of writing.
     pub(crate) writing: Option<u16>,
+}
+
+impl Known {
+    /// All that the checker sees of a local state, apart from what its moves lead to. Whatever else a property is to see
+    /// belongs here, or states that differ in it are merged.
+    pub(super) fn shows(&self) -> (Region, Session, Option<u16>, &[KnownMove]) {
+        (self.region, self.session, self.writing, &self.moves)
+    }
 }
 
 /// What comes of a move: the process's next local state and the register's new value.
@@ -134,22 +167,40 @@ pub(crate) struct Space<'s> {
     dense: FxHashMap<usize, u16>,
     processes: Vec<Process>,
     kind: RegisterKind,
-    /// What gave new numbers, in this order, if that is to be kept.
+    /// What was learned, in this order, if that is to be kept.
     pub(super) lessons: Option<Vec<Lesson>>,
+    /// Where tickets are relabelled: gaps from here on are not told apart.
+    gap: Option<u32>,
+    /// How many things have been tried on stretched tickets.
+    tried: u64,
+    /// The local states that stand for others, if any are merged.
+    merging: Option<Merging>,
 }
 
 impl<'s> Space<'s> {
-    pub(crate) fn new(subject: &'s dyn Subject, kind: RegisterKind) -> Result<Self, Fault> {
+    /// With `gap`, tickets are relabelled, and gaps from there on are not told apart.
+    pub(crate) fn new(subject: &'s dyn Subject, kind: RegisterKind, gap: Option<u32>) -> Result<Self, Fault> {
         let mut registers = Vec::new();
         let mut dense = FxHashMap::default();
+        let cells = subject.layout().registers();
+        if cells > MAX_REGISTERS {
+            // A register takes a bit at least.
+            return Err(Fault::StateTooLarge(cells.div_ceil(u64::BITS as usize)));
+        }
         for (i, cell) in subject.layout().cells().enumerate() {
             dense.insert(cell.id(), i as u16);
-            registers.push(values(&cell)?);
+            registers.push(values(&cell, kind)?);
         }
         let processes = (0..subject.size().n).map(|_| Process::default()).collect();
-        let mut space = Self { subject, registers, dense, processes, kind, lessons: None };
+        let (gap, tried, merging, lessons) = (gap, 0, None, None);
+        let mut space = Self { subject, registers, dense, processes, kind, gap, tried, merging, lessons };
         for p in 0..subject.size().n {
             space.intern(p, subject.start(p))?;
+        }
+        let held = space.registers.iter().map(|values| values.labels[0]);
+        let all = space.processes.iter().map(|process| process.known[0].labels).chain(held);
+        if gap.is_some() && all.fold(Labels::default(), Labels::or).0 == u128::MAX {
+            return Err(Fault::TicketRange);
         }
         Ok(space)
     }
@@ -168,6 +219,24 @@ impl<'s> Space<'s> {
         }
     }
 
+    /// From now on these local states stand for those that they are merged with.
+    pub(super) fn merge(&mut self, merging: Merging) {
+        self.merging = Some(merging);
+    }
+
+    /// The local state that stands for this one.
+    fn representative(&self, p: usize, identity: Identity) -> Identity {
+        match &self.merging {
+            Some(merging) => merging.representative(p, identity),
+            None => identity,
+        }
+    }
+
+    /// Whether it is known what comes of this move: see [`outcome`](Self::outcome).
+    pub(super) fn knows_outcome(&self, p: usize, local: u32, index: u32, value: u32) -> bool {
+        self.processes[p].outcomes.contains_key(&(local, index, value))
+    }
+
     /// Where a register lives.
     pub(crate) fn home(&self, register: u16) -> Home {
         self.subject.layout().cell(register as usize).home
@@ -183,13 +252,16 @@ impl<'s> Space<'s> {
     }
 
     fn intern(&mut self, p: usize, local: LocalState) -> Result<u32, Fault> {
-        let identity = Identity::At(Arc::new(local));
+        let identity = self.representative(p, Identity::At(Arc::new(local)));
         if let Some(&id) = self.processes[p].ids.get(&identity) {
             return Ok(id);
         }
         let Identity::At(local) = &identity else { unreachable!() };
+        let labels = Labels::of(|f| local.tickets(f))?;
+        let next = self.subject.moves(p, local, true)?;
+        self.try_moves(p, local, labels, &next)?;
         let mut moves = Vec::new();
-        for step in self.subject.moves(p, local, true)? {
+        for step in next {
             let register = self.dense.get(&step.access.register).copied();
             let effect = match step.access.kind {
                 Kind::Read => Effect::Read,
@@ -199,7 +271,6 @@ impl<'s> Space<'s> {
             };
             moves.push(KnownMove { register, effect, choice: step.choice, line: step.access.line });
         }
-        let labels = Labels::of(|f| local.tickets(f))?;
         let (region, session) = (local.region(), local.session);
         let known = Known { region, session, moves: moves.into(), labels, writing: None, identity };
         Ok(self.add(p, known))
@@ -215,7 +286,8 @@ impl<'s> Space<'s> {
 
     /// The state of `p` in the middle of the write that is this move.
     fn intern_writing(&mut self, p: usize, from: u32, index: u32) -> u32 {
-        let identity = Identity::Writing(from, index);
+        // What it stands for is the same in all that is asked of the state before the write below.
+        let identity = self.representative(p, Identity::Writing(self.state(p, from), index));
         if let Some(&id) = self.processes[p].ids.get(&identity) {
             return id;
         }
@@ -227,10 +299,7 @@ impl<'s> Space<'s> {
             (Region::Critical, _) | (_, Choice::Abandon | Choice::Kill) => Region::Exit,
             (region, _) => region,
         };
-        let session = match begun.choice {
-            Choice::Request(request) => self.subject.session(request),
-            _ => base.session,
-        };
+        let session = begun.choice.request().map_or(base.session, |request| self.subject.session(request));
         let end = KnownMove { effect: Effect::End, ..begun };
         let labels = base.labels;
         let known = Known { identity, region, session, moves: Arc::new([end]), labels, writing: begun.register };
@@ -242,15 +311,17 @@ impl<'s> Space<'s> {
         if let Some(outcome) = self.processes[p].outcomes.get(&(local, index, value)) {
             return Ok(*outcome);
         }
-        let before = self.learned();
         let step = self.known(p, local).moves[index as usize];
+        if let (Some(merging), Some(r), true) = (&self.merging, step.register, step.effect != Effect::Begin) {
+            let held = &self.registers[r as usize].list[value as usize];
+            if !merging.foresees(p, &self.known(p, local).identity, r, held) {
+                return Err(Fault::Unforeseen);
+            }
+        }
         let outcome = if step.effect == Effect::Begin {
             Outcome { next: self.intern_writing(p, local, index), value, retries: false }
         } else {
-            let state = match &self.known(p, local).identity {
-                Identity::At(state) => state.clone(),
-                Identity::Writing(from, _) => self.state(p, *from),
-            };
+            let state = self.state(p, local);
             let held = step.register.map(|r| self.registers[r as usize].value(value));
             let stepped = self.subject.step(p, &state, step.choice, held, true)?;
             // Twice, because this is the one place where an impure section would be believed. It costs nothing: every
@@ -259,6 +330,10 @@ impl<'s> Space<'s> {
             if !stepped.agrees(&again) {
                 return Err(Fault::Impure);
             }
+            let in_value =
+                step.register.map_or(Labels::default(), |r| self.registers[r as usize].labels[value as usize]);
+            let visible = self.known(p, local).labels.or(in_value);
+            self.try_step(p, &state, step, value, visible, &stepped)?;
             let value = match (stepped.effect, step.register) {
                 (Some(new), Some(r)) => self.registers[r as usize].intern(new)?,
                 _ => value,
@@ -266,16 +341,15 @@ impl<'s> Space<'s> {
             Outcome { next: self.intern(p, stepped.local)?, value, retries: stepped.retries }
         };
         self.processes[p].outcomes.insert((local, index, value), outcome);
-        self.note(before, || Lesson::Outcome { p, local, index, value });
+        if let Some(lessons) = &mut self.lessons {
+            lessons.push(Lesson::Outcome { p, local, index, value });
+        }
         Ok(outcome)
     }
 
     /// The local state of a number; in the middle of a write, the one before it.
     pub(crate) fn state(&self, p: usize, local: u32) -> Arc<LocalState> {
-        match &self.known(p, local).identity {
-            Identity::At(state) => state.clone(),
-            Identity::Writing(from, _) => self.state(p, *from),
-        }
+        self.known(p, local).identity.state().clone()
     }
 
     /// The labels that stand in a state, in order, from the numbers of its registers and processes.
@@ -289,10 +363,21 @@ impl<'s> Space<'s> {
     pub(crate) fn domain(&mut self, register: u16, tickets: &[Ticket]) -> Result<Vec<u32>, Fault> {
         let before = self.learned();
         let values = &mut self.registers[register as usize];
-        let domain = values.value(0).domain(tickets).ok_or_else(|| Fault::NoDomain(values.name.clone()))?;
+        let domain =
+            values.domain.values(values.value(0), tickets).ok_or_else(|| Fault::NoDomain(values.name.clone()))?;
         let numbers = domain.into_iter().map(|value| values.intern(value)).collect::<Result<_, _>>()?;
         self.note(before, || Lesson::Domain { register, ticket: tickets.first().copied() });
         Ok(numbers)
+    }
+
+    /// The same without tickets, which are too many to try unless they are relabelled.
+    pub(crate) fn finite_domain(&mut self, register: u16) -> Result<Vec<u32>, Fault> {
+        let values = &self.registers[register as usize];
+        let count = |tickets: &[Ticket]| Some(values.domain.values(values.value(0), tickets)?.len());
+        if super::ticket_values(count) {
+            return Err(Fault::NoDomain(values.name.clone()));
+        }
+        self.domain(register, &[])
     }
 
     /// The number of a register's value with its tickets replaced.
@@ -308,24 +393,83 @@ impl<'s> Space<'s> {
     /// The number of a local state with its tickets replaced.
     pub(crate) fn relabel_local(&mut self, p: usize, local: u32, map: &Map) -> Result<u32, Fault> {
         let before = self.learned();
-        let number = match &self.known(p, local).identity {
-            Identity::At(state) => {
-                let f: Relabel<'_> = &mut |ticket| map.apply(ticket);
-                let state = state.relabel(f);
-                self.intern(p, state)?
-            }
-            &Identity::Writing(from, index) => {
-                let from = self.relabel_local(p, from, map)?;
-                self.intern_writing(p, from, index)
-            }
+        let f: Relabel<'_> = &mut |ticket| map.apply(ticket);
+        let identity = &self.known(p, local).identity;
+        let (state, index) = match identity {
+            Identity::At(_) => (identity.state().relabel(f), None),
+            Identity::Writing(_, index) => (identity.state().relabel(f), Some(*index)),
         };
+        let renamed = self.intern(p, state)?;
+        let number = index.map_or(renamed, |index| self.intern_writing(p, renamed, index));
         self.note(before, || Lesson::Local { p, local, map: Box::new(map.clone()) });
         Ok(number)
     }
 }
 
-fn values(cell: &RegisterCell<'_>) -> Result<Values, Fault> {
-    let mut values = Values { name: cell.name(), list: Vec::new(), labels: Vec::new(), ids: FxHashMap::default() };
+/// Trying on stretched tickets what has been learned, where tickets are relabelled.
+impl Space<'_> {
+    /// The stretchings of the tickets that the code sees; none where nothing is relabelled.
+    fn stretches(&mut self, visible: Labels) -> Vec<Stretch> {
+        let Some(gap) = self.gap else { return Vec::new() };
+        let stretches = Stretch::all(visible, gap, self.tried);
+        self.tried += u64::from(!stretches.is_empty());
+        stretches
+    }
+
+    fn ticket_use(&self, register: Option<u16>, line: u32) -> Fault {
+        let register = register.map(|r| self.registers[r as usize].name.clone());
+        Fault::TicketUse { register, line, gap: self.gap.unwrap_or(0) }
+    }
+
+    /// Checks that what a process may do next does not depend on the numbers behind its tickets.
+    fn try_moves(&mut self, p: usize, local: &LocalState, visible: Labels, next: &[Move]) -> Result<(), Fault> {
+        let same = |a: &Move, b: &Move| {
+            let what = |m: &Move| (m.choice, m.access.kind, m.access.register, m.access.line, m.access.waits);
+            what(a) == what(b)
+        };
+        for stretch in self.stretches(visible) {
+            let moves = stretch.local(local).map(|local| self.subject.moves(p, &local, true));
+            let agrees =
+                |moves: Vec<Move>| moves.len() == next.len() && moves.iter().zip(next).all(|(a, b)| same(a, b));
+            if !moves.is_some_and(|moves| moves.is_ok_and(agrees)) {
+                let line = next.first().map_or(0, |step| step.access.line);
+                let register = next.first().and_then(|step| self.dense.get(&step.access.register).copied());
+                return Err(self.ticket_use(register, line));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that what came of a step does not depend on the numbers behind the tickets that the
+    /// process saw.
+    fn try_step(
+        &mut self,
+        p: usize,
+        state: &LocalState,
+        step: KnownMove,
+        value: u32,
+        visible: Labels,
+        stepped: &Stepped,
+    ) -> Result<(), Fault> {
+        let Some(gap) = self.gap else { return Ok(()) };
+        let mut fits = Stretch::none(visible, gap).holds(stepped);
+        for stretch in self.stretches(visible) {
+            let local = stretch.local(state);
+            let held = step.register.map(|r| stretch.value(self.registers[r as usize].value(value)));
+            let again = match (local, held) {
+                (Some(local), None) => self.subject.step(p, &local, step.choice, None, true).ok(),
+                (Some(local), Some(Some(held))) => self.subject.step(p, &local, step.choice, Some(&*held), true).ok(),
+                _ => None,
+            };
+            fits &= again.is_some_and(|again| stretch.agrees(stepped, &again));
+        }
+        if fits { Ok(()) } else { Err(self.ticket_use(step.register, step.line)) }
+    }
+}
+
+fn values(cell: &RegisterCell<'_>, kind: RegisterKind) -> Result<Values, Fault> {
+    let (list, labels, ids, domain) = (Vec::new(), Vec::new(), FxHashMap::default(), Domain::of(cell, kind));
+    let mut values = Values { name: cell.name(), list, labels, ids, domain };
     values.intern(cell.init.copy())?;
     Ok(values)
 }

@@ -1,8 +1,10 @@
 //! Relabelled runs without end against plain runs with bounded passages: the same states, up to tickets.
 
+mod graphs;
+
 use std::{collections::HashSet, sync::Mutex};
 
-use doorway_core::{RegisterKind, Size, Ticket};
+use doorway_core::{RegisterKind, Size, Ticket, raw};
 
 use super::{
     Progress,
@@ -48,7 +50,7 @@ impl Then for Shapes {
                 tickets.push(Ticket::ZERO);
                 tickets.sort_unstable();
                 tickets.dedup();
-                let gaps = tickets.windows(2).map(|pair| (pair[1].label() - pair[0].label()).min(GAP));
+                let gaps = tickets.windows(2).map(|pair| (raw::number(pair[1]) - raw::number(pair[0])).min(GAP));
                 let labels: Vec<u64> = [0]
                     .into_iter()
                     .chain(gaps)
@@ -59,7 +61,7 @@ impl Then for Shapes {
                     .collect();
                 let mut narrow = |ticket: Ticket| {
                     let rank = tickets.binary_search(&ticket).expect("it has been noted");
-                    Ticket::from_label(labels[rank])
+                    raw::ticket(labels[rank])
                 };
                 (
                     values.iter().map(|value| Whole(value.relabelled(&mut narrow))).collect(),
@@ -74,7 +76,7 @@ impl Then for Shapes {
 fn shapes(n: usize, passages: Option<u32>, kind: RegisterKind) -> HashSet<Shape> {
     let subject = Entrant::named("bakery").and_then(|bakery| bakery.build(Size::mutex(n), None, false).ok());
     let subject = subject.expect("there is a bakery");
-    let space = Mutex::new(Space::new(&*subject, kind).expect("it runs"));
+    let space = Mutex::new(Space::new(&*subject, kind, passages.is_none().then_some(GAP as u32)).expect("it runs"));
     let rules = Rules {
         endless: None,
         kills: None,
@@ -93,7 +95,6 @@ fn shapes(n: usize, passages: Option<u32>, kind: RegisterKind) -> HashSet<Shape>
         rules,
         passages: passages.unwrap_or(0),
         watch: 0,
-        judge: None,
         max_states: 10_000_000,
         workers: 2,
         progress: &Progress::default(),

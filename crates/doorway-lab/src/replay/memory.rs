@@ -6,7 +6,7 @@ use doorway_core::{
     CompareAndSwap, FetchAndAdd, Local, Memory, Mortal, Register, Registers, Swap, Transactions, Value,
 };
 
-use super::{Kind, Odds, Replay, Stop};
+use super::{Call, Kind, Odds, Replay, Stop};
 
 impl Memory for Replay<'_> {
     type Halt = Stop;
@@ -38,8 +38,8 @@ impl Memory for Replay<'_> {
     #[track_caller]
     fn each<I, F>(&mut self, items: I, body: F) -> Result<(), Stop>
     where
-        I: IntoIterator<Item = usize>,
-        F: Fn(&mut Self, usize) -> Result<(), Stop>,
+        I: IntoIterator<Item = usize> + Sync,
+        F: Fn(&mut Self, usize) -> Result<(), Stop> + Sync,
     {
         self.rounds(Location::caller(), items, (), |m, (), i| body(m, i).map(ControlFlow::Continue))
     }
@@ -47,9 +47,9 @@ impl Memory for Replay<'_> {
     #[track_caller]
     fn fold<I, T, F>(&mut self, items: I, init: T, body: F) -> Result<T, Stop>
     where
-        I: IntoIterator<Item = usize>,
+        I: IntoIterator<Item = usize> + Sync,
         T: Local,
-        F: Fn(&mut Self, T, usize) -> Result<T, Stop>,
+        F: Fn(&mut Self, T, usize) -> Result<T, Stop> + Sync,
     {
         let at = Location::caller();
         self.rounds(at, items, init, |m, carried, i| body(m, carried, i).map(ControlFlow::Continue))
@@ -58,9 +58,9 @@ impl Memory for Replay<'_> {
     #[track_caller]
     fn fold_until<I, T, F>(&mut self, items: I, init: T, body: F) -> Result<T, Stop>
     where
-        I: IntoIterator<Item = usize>,
+        I: IntoIterator<Item = usize> + Sync,
         T: Local,
-        F: Fn(&mut Self, T, usize) -> Result<ControlFlow<T, T>, Stop>,
+        F: Fn(&mut Self, T, usize) -> Result<ControlFlow<T, T>, Stop> + Sync,
     {
         self.rounds(Location::caller(), items, init, body)
     }
@@ -68,8 +68,8 @@ impl Memory for Replay<'_> {
     #[track_caller]
     fn find<I, F>(&mut self, items: I, body: F) -> Result<Option<usize>, Stop>
     where
-        I: IntoIterator<Item = usize>,
-        F: Fn(&mut Self, usize) -> Result<bool, Stop>,
+        I: IntoIterator<Item = usize> + Sync,
+        F: Fn(&mut Self, usize) -> Result<bool, Stop> + Sync,
     {
         self.rounds(Location::caller(), items, None, |m, _, i| {
             Ok(if body(m, i)? { ControlFlow::Break(Some(i)) } else { ControlFlow::Continue(None) })
@@ -81,7 +81,7 @@ impl Memory for Replay<'_> {
     where
         S: Local,
         R: Local,
-        F: Fn(&mut Self, S) -> Result<ControlFlow<R, S>, Stop>,
+        F: Fn(&mut Self, S) -> Result<ControlFlow<R, S>, Stop> + Sync,
     {
         self.go_round(Location::caller(), false, init, body)
     }
@@ -91,7 +91,7 @@ impl Memory for Replay<'_> {
     where
         S: Local,
         R: Local,
-        F: Fn(&mut Self, S) -> Result<ControlFlow<R, S>, Stop>,
+        F: Fn(&mut Self, S) -> Result<ControlFlow<R, S>, Stop> + Sync,
     {
         self.go_round(Location::caller(), true, init, body)
     }
@@ -100,15 +100,14 @@ impl Memory for Replay<'_> {
     fn scope<R, F>(&mut self, body: F) -> Result<R, Stop>
     where
         R: Local,
-        F: Fn(&mut Self) -> Result<R, Stop>,
+        F: Fn(&mut Self) -> Result<R, Stop> + Sync,
     {
-        let place = self.enter(Location::caller());
-        if let Some(result) = self.finished(place)? {
+        let (place, start, entered) = (Location::caller(), self.log.len(), self.accesses);
+        if let Call::Closed(result) = self.call(place, ())? {
             return Ok(result);
         }
-        let start = self.log.len();
         let result = body(self)?;
-        self.leave(place, start, &result);
+        self.close(place, start, self.accesses > entered, &result);
         Ok(result)
     }
 }
@@ -125,36 +124,34 @@ impl Registers for Replay<'_> {
     #[track_caller]
     fn test<T: Value, F>(&mut self, register: Register<T>, ask: F) -> Result<bool, Stop>
     where
-        F: Fn(T) -> bool,
+        F: Fn(T) -> bool + Sync,
     {
+        let opposite = self.asks_the_opposite();
         if self.cut {
-            self.access(Kind::Read, register, |value| (None, ask(value)))
+            self.access(Kind::Read, register, |value| (None, ask(value) != opposite))
         } else {
-            Ok(ask(self.read(register)?))
+            Ok(ask(self.read(register)?) != opposite)
         }
     }
 
     #[track_caller]
     fn wait<T: Value, F>(&mut self, register: Register<T>, until: F) -> Result<(), Stop>
     where
-        F: Fn(T) -> bool,
+        F: Fn(T) -> bool + Sync,
     {
-        let place = self.enter(Location::caller());
-        if self.finished::<()>(place)?.is_some() {
+        let (place, start, entered, outer) = (Location::caller(), self.log.len(), self.accesses, self.round);
+        if let Call::Closed(()) = self.call(place, ())? {
             return Ok(());
         }
-        let start = self.log.len();
-        let outer = self.round;
+        let opposite = self.asks_the_opposite();
         loop {
-            self.round = Some(self.log.len());
-            let done = until(self.read(register)?);
-            if done {
+            // As in `repeat`, the first round looks like the others.
+            self.carry(place, start, 0, true, &());
+            self.round = Some(self.accesses);
+            if until(self.read(register)?) != opposite {
                 self.round = outer;
-                self.leave(place, start, &());
+                self.close(place, start, self.accesses > entered, &());
                 return Ok(());
-            }
-            if self.cut {
-                self.log.truncate(start);
             }
         }
     }
@@ -184,7 +181,7 @@ impl FetchAndAdd for Replay<'_> {
 impl Transactions for Replay<'_> {
     fn transact<T: Value, R: Local, F>(&mut self, variable: Register<T>, change: F) -> Result<R, Stop>
     where
-        F: Fn(T) -> (T, R),
+        F: Fn(T) -> (T, R) + Sync,
     {
         self.access(Kind::Update, variable, |held| {
             let (next, answer) = change(held.clone());

@@ -57,9 +57,9 @@ pub(crate) fn requested(
     subject: &dyn Subject,
 ) -> Result<Option<(usize, Choice)>, ScheduleError> {
     let Some((session, line)) = asks else { return Ok(None) };
-    let asks_for_it = |(_, step): &(usize, &Move)| match step.choice {
-        Choice::Request(request) => subject.session(request) == Session(session) && session != 0,
-        Choice::Outcome(outcome) => outcome == session,
+    let asks_for_it = |(_, step): &(usize, &Move)| match (step.choice.request(), step.choice.outcome()) {
+        (Some(request), _) if session != 0 => subject.session(request) == Session(session),
+        (None, Some(outcome)) => outcome == session,
         _ => false,
     };
     let step = machine.moves(process).iter().enumerate().find(asks_for_it);

@@ -116,14 +116,18 @@ where
         let mut m = Replay::new(&from.log, None, cut, self.mutant);
         self.drive(p, &mut m, &from)?;
         let access = m.pending.ok_or(if choice == Choice::Go { Fault::Impure } else { Fault::IdleSection(what) })?;
-        Ok(Move { choice, access })
+        match access.kind {
+            Kind::Choose(_) if choice.gives_up() => Err(Fault::ChoosesFirst(what)),
+            Kind::Choose(odds) => odds.check().map(|()| Move { choice, access }),
+            _ => Ok(Move { choice, access }),
+        }
     }
 
     /// The state from which the choice makes its access.
     fn chosen<'l>(&self, local: &'l LocalState, choice: Choice) -> Result<Cow<'l, LocalState>, Fault> {
         Ok(Cow::Owned(match choice {
             Choice::Go | Choice::Outcome(_) => return Ok(Cow::Borrowed(local)),
-            Choice::Request(r) => {
+            Choice::Request(r) | Choice::RequestOutcome(r, _) => {
                 let request = Q::all(self.size).into_iter().nth(r as usize).ok_or(Fault::Impure)?;
                 let keep = local.held.get::<K>().ok_or(Fault::Impure)?;
                 let session = request.session();
@@ -191,7 +195,9 @@ where
     fn moves(&self, p: usize, local: &LocalState, cut: bool) -> Result<Vec<Move>, Fault> {
         if local.section == Section::Remainder {
             let requests = 0..Q::all(self.size).len() as u32;
-            return requests.map(|r| self.first(p, local, Choice::Request(r), cut, "passage")).collect();
+            let first = |r| self.first(p, local, Choice::Request(r), cut, "passage");
+            let moves = requests.map(|r| Ok(spread(first(r)?, |outcome| Choice::RequestOutcome(r, outcome))));
+            return Ok(moves.collect::<Result<Vec<_>, _>>()?.concat());
         }
         let Move { access, .. } = self.first(p, local, Choice::Go, cut, "section")?;
         Ok(self.moves_at(p, local, Some(access), cut)?.to_vec())
@@ -202,7 +208,10 @@ where
         let go = Move { choice: Choice::Go, access };
         let abandons = self.abandons && access.waits && local.section == Section::Waiting;
         let mut moves: Vec<Move> = match access.kind {
-            Kind::Choose(odds) => (0..odds.outcomes()).map(|o| Move { choice: Choice::Outcome(o), access }).collect(),
+            Kind::Choose(odds) => {
+                odds.check()?;
+                spread(go, Choice::Outcome)
+            }
             _ if abandons || self.kills.is_some() => vec![go],
             _ => return Ok(Moves::One([go])),
         };
@@ -224,9 +233,9 @@ where
         cut: bool,
     ) -> Result<Stepped, Fault> {
         let from = self.chosen(local, choice)?;
-        let input = match choice {
-            Choice::Outcome(outcome) => Input::Outcome(outcome),
-            _ => Input::Value(value.ok_or(Fault::Impure)?),
+        let input = match choice.outcome() {
+            Some(outcome) => Input::Outcome(outcome),
+            None => Input::Value(value.ok_or(Fault::Impure)?),
         };
         let mut m = Replay::new(&from.log, Some(input), cut, self.mutant);
         let local = self.drive(p, &mut m, &from)?;
@@ -234,6 +243,14 @@ where
             return Err(Fault::IdleSection("passage"));
         }
         Ok(Stepped { effect: m.effect.take(), local, pending: m.pending, retries: m.retries })
+    }
+}
+
+/// The moves that a move stands for: one for each outcome, if it makes a choice.
+fn spread(step: Move, choice: impl Fn(u32) -> Choice) -> Vec<Move> {
+    match step.access.kind {
+        Kind::Choose(odds) => (0..odds.outcomes()).map(|o| Move { choice: choice(o), ..step }).collect(),
+        _ => vec![step],
     }
 }
 
@@ -249,6 +266,6 @@ where
     P: Local,
     K: Local,
 {
-    let (algorithm, layout) = Layout::build(size.n, mutant, |layout| A::new(layout, size))?;
+    let (algorithm, layout) = A::laid_out(size, mutant)?;
     Ok(Box::new(Run { algorithm, layout, size, mutant, abandons, kills: None }))
 }

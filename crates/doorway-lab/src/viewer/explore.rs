@@ -235,10 +235,7 @@ impl<'s> Take<'s> {
     }
 
     fn words(&self, choice: Choice) -> Option<String> {
-        let session = match choice {
-            Choice::Request(request) => self.subject.session(request),
-            _ => doorway_core::Session::NONE,
-        };
+        let session = choice.request().map_or(doorway_core::Session::NONE, |request| self.subject.session(request));
         in_words(choice, session)
     }
 

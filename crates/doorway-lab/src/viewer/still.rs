@@ -206,9 +206,9 @@ fn head(wide: usize, high: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use doorway_core::{Property, Size};
+    use doorway_core::{Property, RegisterKind, Size};
 
-    use crate::{Entrant, Options, Progress, check, viewer::Film};
+    use crate::{Entrant, Options, Progress, check, trace::Trace, viewer::Film};
 
     /// Every step is there, in order, with its line; sections change where the trace says, and the violation is marked.
     #[test]
@@ -238,5 +238,20 @@ mod tests {
         assert_eq!(inside, 2);
         assert_eq!(svg.matches("s3 moves").count(), inside, "who steps into the critical section has its colour");
         assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
+    }
+
+    /// What a register holds at the start can be all that there is to show.
+    #[test]
+    fn a_run_of_no_steps_is_shown() {
+        let entrant = Entrant::named("bakery").expect("it is in the registry");
+        let subject = entrant.build(Size::mutex(2), None, false).expect("it fits");
+        let trace = Trace::of(&*subject, RegisterKind::Atomic);
+        assert_eq!(trace.replay().expect("it replays").events.len(), 0);
+        let mut film = Film::of(&trace).expect("it replays");
+        film.trace.property = Some(Property::BoundedRegisters.name().into());
+        film.trace.shows = "Seven holds 7 before the first step".into();
+        let (svg, page) = (film.svg(), film.page());
+        assert!(svg.contains("bounded-registers is violated: Seven holds 7") && !svg.contains("✗"), "{svg}");
+        assert!(page.contains("bounded-registers is violated"), "{page}");
     }
 }

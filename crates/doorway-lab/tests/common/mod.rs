@@ -98,6 +98,7 @@ impl Algorithm for Playground {
         abandons: false,
         rmr: Rmr { cc: "", dsm: "" },
         min_n: 1,
+        max_n: None,
         mutants: &[],
     };
 

@@ -134,11 +134,12 @@ impl Algorithm for Kit {
         abandons: false,
         rmr: Rmr { cc: "", dsm: "" },
         min_n: 1,
+        max_n: None,
         mutants: &[],
     };
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
-        let valid = Ticket::from_label(size.k as u64);
+        let valid = (0..size.k).fold(Ticket::ZERO, |ticket, _| ticket.succ());
         Ok(Self {
             kind: KINDS[size.sessions],
             k: size.k,
@@ -153,7 +154,7 @@ impl Kit {
     fn until<M: Transactions, T: Value>(
         m: &mut M,
         variable: Register<T>,
-        try_it: impl Fn(T) -> (T, bool),
+        try_it: impl Fn(T) -> (T, bool) + Sync,
     ) -> Result<(), M::Halt> {
         m.repeat((), |m, ()| Ok(if m.transact(variable, &try_it)? { Break(()) } else { Continue(()) }))
     }

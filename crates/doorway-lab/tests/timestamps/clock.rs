@@ -53,6 +53,7 @@ impl<C: Timestamps> Algorithm for Clock<C> {
         abandons: false,
         rmr: Rmr { cc: "", dsm: "" },
         min_n: 1,
+        max_n: None,
         mutants: &[],
     };
 

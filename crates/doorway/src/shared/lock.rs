@@ -14,7 +14,7 @@ use std::{
 };
 
 use doorway_core::{
-    Registers, Ticket, Value,
+    Registers, Ticket, Value, raw,
     recoverable::{Owner, Place as Spot, State, Tally},
 };
 use rustix::time::{ClockId, clock_gettime};
@@ -204,7 +204,7 @@ impl Lock {
         if let Some(words) = self.file.words().get(first..first + ROW) {
             words[row::ENTERED].store(entered, Relaxed);
             words[row::SINCE].store(entered, Relaxed);
-            words[row::STAMPED].store(standing.ticket.label(), Release);
+            words[row::STAMPED].store(raw::number(standing.ticket), Release);
         }
     }
 

@@ -207,7 +207,7 @@ impl Memory for Mapped<'_> {
     where
         S: doorway_core::Local,
         R: doorway_core::Local,
-        F: Fn(&mut Self, S) -> Result<std::ops::ControlFlow<R, S>, Stop>,
+        F: Fn(&mut Self, S) -> Result<std::ops::ControlFlow<R, S>, Stop> + Sync,
     {
         let mut state = init;
         let mut round = 0;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use doorway_core::{
-    Registers, Ticket,
+    Registers, Ticket, raw,
     recoverable::{Owner, State},
 };
 use rustix::io::Errno;
@@ -79,7 +79,7 @@ impl<'a> Place<'a> {
 
     /// Its ticket: places go in in the order of their tickets.
     pub fn ticket(&self) -> u64 {
-        self.standing.ticket.label()
+        raw::number(self.standing.ticket)
     }
 
     /// How many wait before it.
@@ -122,7 +122,7 @@ impl<'a> Permit<'a> {
 
     /// Its ticket. While the permit lives no other place of this lock has the same.
     pub fn ticket(&self) -> u64 {
-        self.standing.ticket.label()
+        raw::number(self.standing.ticket)
     }
 
     /// Whether the last holder of this slot died in it, so that what it was at work on may be half done. It may be said

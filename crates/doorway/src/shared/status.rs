@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::atomic::Ordering::Acquire, time::Duration};
 
 use doorway_core::{
-    Register, Session, Value,
+    Register, Session, Value, raw,
     recoverable::{Gate, Owner, State},
 };
 
@@ -109,7 +109,7 @@ impl Lock {
         Some(Holder {
             slot: row.slot as usize,
             pid,
-            ticket: ticket.label(),
+            ticket: raw::number(ticket),
             session: self.asked(row.session),
             held: row.since.map(since),
             command: identity::command(pid),
@@ -126,7 +126,7 @@ pub(super) fn waiting(lock: &Lock) -> Vec<Waiter> {
     let waiter = |row: Row| {
         let State::Waiting(ticket) = row.state else { return None };
         let (session, waited) = (lock.asked(row.session), since(row.entered));
-        Some(Waiter { pid: living(row.owner)?, ticket: ticket.label(), session, waited, command: String::new() })
+        Some(Waiter { pid: living(row.owner)?, ticket: raw::number(ticket), session, waited, command: String::new() })
     };
     let mut waiting: Vec<_> = rows(lock).filter_map(waiter).collect();
     waiting.sort_by_key(|waiter| waiter.ticket);
@@ -162,7 +162,7 @@ fn read(lock: &Lock, row: usize) -> Option<Option<Row>> {
         _ => (state, value(lock, table.held(row))?, value(lock, table.asks(row))?),
     };
     let stamp = match seen {
-        State::Waiting(ticket) | State::Holding { ticket, .. } => ticket.label(),
+        State::Waiting(ticket) | State::Holding { ticket, .. } => raw::number(ticket),
         State::Idle => return Some(None),
     };
     let time = |which: usize| Some(lock.file.words().get(row * ROW + which)?.load(Acquire));

@@ -3,7 +3,7 @@
 use std::{sync::atomic::Ordering::Relaxed, time::Instant};
 
 use doorway_core::{
-    Registers,
+    Registers, raw,
     recoverable::{Owner, Place as Spot, State},
 };
 
@@ -116,6 +116,6 @@ impl Lock {
 
     /// How many wait before this place.
     pub(super) fn ahead(&self, standing: &Standing) -> usize {
-        super::status::waiting(self).iter().filter(|waiter| waiter.ticket < standing.ticket.label()).count()
+        super::status::waiting(self).iter().filter(|waiter| waiter.ticket < raw::number(standing.ticket)).count()
     }
 }

@@ -24,11 +24,11 @@ pub use super::line::{Inside, Line, OWN, Waiting};
 use crate::{Memory, Session};
 
 /// The word, the line, and where each of those in line is told that it may go in.
-pub trait Hall<M: Memory> {
+pub trait Hall<M: Memory>: Sync {
     /// Where somebody in line is told.
-    type Name: PartialEq;
+    type Name: PartialEq + Sync;
     /// The line, taken by one process.
-    type Taken<'a>: DerefMut<Target = Line<Self::Name>>
+    type Taken<'a>: DerefMut<Target = Line<Self::Name>> + Sync
     where
         Self: 'a;
 

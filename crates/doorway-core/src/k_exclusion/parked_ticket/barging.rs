@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Open slots, and the line beside them. The word holds twice their number, and one more while they are reserved.
-pub trait Open<M: Memory> {
+pub trait Open<M: Memory>: Sync {
     /// The line, for one at a time: the first.
     type Line: Line<M>;
 

@@ -118,9 +118,9 @@ pub enum Mark<S> {
 plain_local!(Mark<u32>);
 
 /// The word, and the line of marks, one for each ticket that waits.
-pub trait Line<M: Memory> {
+pub trait Line<M: Memory>: Sync {
     /// Whom to wake.
-    type Sleeper;
+    type Sleeper: Sync;
 
     /// How the word is made up.
     fn format(&self) -> Format;

@@ -5,7 +5,7 @@
 
 use core::fmt;
 
-use crate::{Local, Relabel, Ticket, Value, plain_local};
+use crate::{Local, Relabel, Ticket, Value, plain_local, raw};
 
 const SEQ_BITS: u32 = 56;
 const PROCESS_BITS: u32 = 14;
@@ -14,7 +14,7 @@ const PROCESS_BITS: u32 = 14;
 pub(super) const MOST: usize = 1 << PROCESS_BITS;
 
 fn seq(word: u128) -> Ticket {
-    Ticket::from_label(word as u64 & ((1 << SEQ_BITS) - 1))
+    raw::ticket(word as u64 & ((1 << SEQ_BITS) - 1))
 }
 
 /// A process in one of its attempts: (p, c).
@@ -32,7 +32,7 @@ impl Name {
     }
 
     fn pack(self) -> u128 {
-        u128::from(self.process) << SEQ_BITS | u128::from(self.seq.label())
+        u128::from(self.process) << SEQ_BITS | u128::from(raw::number(self.seq))
     }
 
     fn unpack(word: u128) -> Self {
@@ -76,7 +76,7 @@ macro_rules! double_word {
 }
 
 impl Value for Name {
-    double_word!(SEQ_BITS + PROCESS_BITS, |name| name.pack(), |word| Self::unpack(word), name.seq.label());
+    double_word!(SEQ_BITS + PROCESS_BITS, |name| name.pack(), |word| Self::unpack(word), raw::number(name.seq));
 }
 
 /// Somebody, or (⊥, ⊥): with one bit more than a name.
@@ -85,7 +85,7 @@ impl Value for Option<Name> {
         SEQ_BITS + PROCESS_BITS + 1,
         |name| name.map_or(0, |name| name.pack() << 1 | 1),
         |word| (word & 1 == 1).then(|| Name::unpack(word >> 1)),
-        name.map_or(0, |name| name.seq.label())
+        name.map_or(0, |name| raw::number(name.seq))
     );
 }
 
@@ -138,7 +138,7 @@ impl Value for Announcement {
                 Status::Want => (1, 0),
                 Status::Joins(leader) => (2, leader.pack()),
             };
-            leader << (SEQ_BITS + 2) | tag << SEQ_BITS | u128::from(said.seq.label())
+            leader << (SEQ_BITS + 2) | tag << SEQ_BITS | u128::from(raw::number(said.seq))
         },
         |word| {
             let status = match word >> SEQ_BITS & 3 {
@@ -148,7 +148,7 @@ impl Value for Announcement {
             };
             Self { seq: seq(word), status }
         },
-        said.seq.label()
+        raw::number(said.seq)
     );
 }
 
@@ -197,12 +197,12 @@ impl Local for Place {
 impl Value for Place {
     double_word!(
         SEQ_BITS + 2,
-        |place| u128::from(place.seq.label()) << 2 | place.stat as u128,
+        |place| u128::from(raw::number(place.seq)) << 2 | place.stat as u128,
         |word| {
             let stat = [Stat::Done, Stat::Trying, Stat::Waiting, Stat::Promoted][word as usize & 3];
             Self { seq: seq(word >> 2), stat }
         },
-        place.seq.label()
+        raw::number(place.seq)
     );
 }
 
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn words_stand_for_one_value_each() {
-        let seqs = [0, 1, (1 << SEQ_BITS) - 1].map(Ticket::from_label);
+        let seqs = [0, 1, (1 << SEQ_BITS) - 1].map(raw::ticket);
         let names: Vec<Name> = seqs.iter().flat_map(|&c| [0, 5, MOST - 1].map(|p| Name::new(p, c))).collect();
         round_trip(&names);
         round_trip(&names.iter().copied().map(Some).chain([None]).collect::<Vec<_>>());

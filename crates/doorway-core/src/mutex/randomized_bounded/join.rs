@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{Register, Registers, mutex::randomized::Elect};
 
-impl<const FAIR: bool, E> RandomizedBounded<FAIR, E> {
+impl<const FAIR: bool, E: Sync> RandomizedBounded<FAIR, E> {
     /// Lines 22 to 29: tries to get in with a leader.
     #[inline(always)]
     pub(super) fn join<M: Registers>(&self, m: &mut M, p: usize, side: u8, leader: u32) -> Result<Option<Pass>, M::Halt>

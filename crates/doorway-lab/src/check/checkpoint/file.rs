@@ -221,7 +221,9 @@ impl Input {
         let mut text = vec![0; words as usize];
         self.read(&mut text)?;
         let mut text: Vec<u8> = text.into_iter().flat_map(u64::to_le_bytes).collect();
-        text.truncate(bytes[0] as usize);
+        if text.drain(bytes[0] as usize..).any(|byte| byte != 0) {
+            return Err(self.damaged("a length is wrong"));
+        }
         String::from_utf8(text).map_err(|_| self.damaged("a text is none"))
     }
 

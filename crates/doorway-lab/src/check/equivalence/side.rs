@@ -36,15 +36,16 @@ pub(super) enum Stepped {
 impl<'s> Side<'s> {
     pub(super) fn new(subject: &'s dyn Subject, unbounded: bool) -> Result<Self, Incomparable> {
         let size = subject.size();
-        let space =
-            Space::new(subject, RegisterKind::Atomic).map_err(|fault| Incomparable::Fault(subject.name(), fault))?;
+        let (relabel, gap) = (unbounded && has_tickets(subject), (subject.claims().gap)(size));
+        let space = Space::new(subject, RegisterKind::Atomic, relabel.then_some(gap))
+            .map_err(|fault| Incomparable::Fault(subject.name(), fault))?;
         Ok(Self {
             registers: space.registers.len(),
             space,
             name: subject.name(),
             n: size.n,
-            relabel: unbounded && has_tickets(subject),
-            gap: (subject.claims().gap)(size),
+            relabel,
+            gap,
             maps: FxHashMap::default(),
         })
     }

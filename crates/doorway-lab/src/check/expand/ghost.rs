@@ -11,11 +11,8 @@ use crate::{
 pub(crate) enum Ghost {
     /// Nothing.
     Nothing,
-    /// Those who keep it out, were through their doorway when it began, and have not entered since: until it enters itself.
-    Before,
-    /// The same of those who have asked for the same as it.
-    BeforeAlike,
-    /// As [`Before`](Self::Before), until its passage is over.
+    /// The processes that keep it out, were through their doorway when it began, and have not
+    /// entered since: until its passage is over.
     BeforeThroughout,
     /// How often a register has changed since the process has read it in this passage.
     Changes(Changes),
@@ -36,7 +33,7 @@ impl Ghost {
     pub(crate) fn bits(self, n: usize) -> u32 {
         match self {
             Self::Nothing => 0,
-            Self::Before | Self::BeforeAlike | Self::BeforeThroughout => n as u32,
+            Self::BeforeThroughout => n as u32,
             // Has not looked, or has seen so many changes since.
             Self::Changes(changes) => bits_for(changes.most as usize + 2),
         }
@@ -49,33 +46,15 @@ impl<const W: usize> Expander<'_, '_, W> {
         match self.rules.ghost {
             Ghost::Nothing => {}
             Ghost::Changes(changes) => self.count_changes(step, changes.most),
-            Ghost::Before | Ghost::BeforeAlike | Ghost::BeforeThroughout => self.keep_order(step),
+            Ghost::BeforeThroughout => self.keep_order(step),
         }
     }
 
     fn keep_order(&mut self, step: &mut Step<W>) {
-        let (p, n, ghost) = (step.p, self.plan.locals.len(), self.rules.ghost);
+        let (p, n) = (step.p, self.plan.locals.len());
         if step.events & event::BEGINS != 0 {
-            let mine = self.session(&step.key, p);
-            let mut before = 0;
-            for q in (0..n).filter(|&q| q != p) {
-                let theirs = self.session(&step.key, q);
-                let counts = if ghost == Ghost::BeforeAlike { mine == theirs } else { conflict(mine, theirs) };
-                if counts && self.region(&step.key, q) == Region::Waiting {
-                    before |= 1 << q;
-                }
-            }
-            self.plan.ghosts[p].set(&mut step.key, before);
-        }
-        if step.events & event::ENTERS != 0 {
-            step.overtaken = self.plan.ghosts[p].get(&step.key);
-            let count = step.overtaken.count_ones() as usize;
-            if count >= 1 {
-                step.events |= event::OVERTAKES;
-            }
-            if count >= self.rules.k {
-                step.events |= event::OVERTAKES_K;
-            }
+            let (conflicting, _) = self.waiting_beside(&step.key, p);
+            self.plan.ghosts[p].set(&mut step.key, conflicting);
         }
         if step.events & (event::ENTERS | event::ABANDONS) != 0 {
             for q in 0..n {
@@ -83,13 +62,24 @@ impl<const W: usize> Expander<'_, '_, W> {
                 self.plan.ghosts[q].set(&mut step.key, before & !(1 << p));
             }
         }
-        let over = match ghost {
-            Ghost::BeforeThroughout => event::LEAVES,
-            _ => event::ENTERS | event::ABANDONS,
-        };
-        if step.events & over != 0 {
+        if step.events & event::LEAVES != 0 {
             self.plan.ghosts[p].set(&mut step.key, 0);
         }
+    }
+
+    /// The other processes that are through their doorway and not yet in: the processes that keep
+    /// `p` out, and the processes that have asked for the same.
+    pub(crate) fn waiting_beside(&mut self, key: &Key<W>, p: usize) -> (u32, u32) {
+        let mine = self.session(key, p);
+        let (mut conflicting, mut alike) = (0, 0);
+        for q in (0..self.plan.locals.len()).filter(|&q| q != p) {
+            if self.region(key, q) == Region::Waiting {
+                let theirs = self.session(key, q);
+                conflicting |= u32::from(conflict(mine, theirs)) << q;
+                alike |= u32::from(mine == theirs) << q;
+            }
+        }
+        (conflicting, alike)
     }
 
     fn count_changes(&mut self, step: &mut Step<W>, most: u32) {

@@ -25,7 +25,7 @@ pub(super) struct HotMove {
 #[derive(Clone, Copy)]
 pub(super) struct HotLocal {
     pub(super) first: u32,
-    pub(super) count: u8,
+    pub(super) count: u32,
     pub(super) region: Region,
     pub(super) session: Session,
     /// The register that it is in the middle of writing, or [`NO_REGISTER`].
@@ -99,7 +99,7 @@ impl<const W: usize> Expander<'_, '_, W> {
                     width: 0,
                 });
             }
-            let count = u8::try_from(known.moves.len()).expect("a process has few choices at a time");
+            let count = known.moves.len() as u32;
             let writing = known.writing.unwrap_or(NO_REGISTER);
             hot.locals.push(HotLocal { first, count, region: known.region, session: known.session, writing });
             hot.labels.push(known.labels);

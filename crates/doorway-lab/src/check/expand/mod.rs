@@ -91,10 +91,6 @@ pub(crate) mod event {
     pub(crate) const CROWDED: u16 = 1 << 9;
     /// Two processes of different sessions are in the critical section.
     pub(crate) const MIXED: u16 = 1 << 10;
-    /// The process overtakes one that was before it.
-    pub(crate) const OVERTAKES: u16 = 1 << 11;
-    /// The process overtakes k others that were before it.
-    pub(crate) const OVERTAKES_K: u16 = 1 << 12;
     /// A new ticket fell inside a wide gap: whether the step can be made with true tickets depends on how wide it is.
     pub(crate) const GUESSES: u16 = 1 << 13;
     /// The step is a remote reference.
@@ -112,7 +108,7 @@ pub(crate) struct Step<const W: usize> {
     /// What an overlapping read returned, if this was one.
     pub(crate) garbage: Option<Garbage>,
     pub(crate) events: u16,
-    /// Those that the process overtakes, as a set of bits.
+    /// The processes that it overtakes, as bits, where that has been found out.
     pub(crate) overtaken: u32,
     pub(crate) key: Key<W>,
 }
@@ -224,7 +220,7 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
             if self.rules.retries.is_some_and(|most| self.plan.retries[p].get(key) >= most) {
                 continue;
             }
-            for index in from.first..from.first + u32::from(from.count) {
+            for index in from.first..from.first + from.count {
                 let step = self.hot[p].moves[index as usize];
                 if self.rules.kind != RegisterKind::Atomic && self.overlaps(key, p, step)? {
                     self.read_overlapping(key, p, local, index, &mut sink)?;

@@ -1,6 +1,6 @@
 //! Reads that overlap a write, on registers that are not atomic: every value that they may return.
 
-use doorway_core::{RegisterKind, Ticket};
+use doorway_core::{RegisterKind, raw};
 
 use super::{Expander, Garbage, Interrupt, Sink, Step, event, hot::HotMove};
 use crate::{
@@ -48,7 +48,7 @@ impl<const W: usize> Expander<'_, '_, W> {
             return Ok(());
         }
         if !self.rules.relabel {
-            let values = self.lock().domain(step.register, &[])?;
+            let values = self.lock().finite_domain(step.register)?;
             for value in values {
                 self.answer(key, p, local, index, value, Some(Garbage::Value(value)), sink)?;
             }
@@ -61,10 +61,12 @@ impl<const W: usize> Expander<'_, '_, W> {
         let was = self.local(p, local).first;
         let labels = self.labels(key);
         for position in positions(labels, self.rules.gap) {
-            let ticket = Ticket::from_label(u64::from(position.label));
+            let ticket = raw::ticket(u64::from(position.label));
             let values = self.lock().domain(step.register, &[ticket])?;
             // Values without tickets come first, and have been returned.
-            let Some(&value) = values.get(plain.len()) else { break };
+            if values.len() == plain.len() {
+                break;
+            }
             let widened = if position.extra > 0 {
                 let (id, map) = self.map(labels, position.split, position.extra, false);
                 self.rename(key, id, &map)?
@@ -73,7 +75,9 @@ impl<const W: usize> Expander<'_, '_, W> {
             };
             let local = self.plan.locals[p].get(&widened);
             let own = index - was + self.local(p, local).first;
-            self.answer(&widened, p, local, own, value, Some(Garbage::Position(position)), sink)?;
+            for &value in &values[plain.len()..] {
+                self.answer(&widened, p, local, own, value, Some(Garbage::Position(position)), sink)?;
+            }
         }
         Ok(())
     }

@@ -1,0 +1,41 @@
+//! The rehearsal before a check: random runs of processes that forget, beside processes that forget nothing.
+//!
+//! The checker believes that a section follows from its answers alone, so that what a loop forgets cannot matter. Types keep
+//! variables and cells out of the closures; an atomic, a mutex or a static gets past them. Such a section behaves differently
+//! when it is run again from a shorter record, which shows as a difference between the two runs.
+
+use doorway_core::RegisterKind;
+
+use crate::{fault::Fault, machine::Machine, random::Random, subject::Subject};
+
+/// How many random runs there are.
+const RUNS: u64 = 8;
+/// How many bursts of steps by one process make a run.
+const BURSTS: u64 = 12;
+/// How many steps a burst has at most.
+const BURST: u64 = 12;
+
+/// Compares random runs with and without forgetting, step by step.
+///
+/// # Errors
+/// When they differ: [`Fault::Impure`]. When the algorithm cannot be run in the lab.
+pub(crate) fn rehearse(subject: &dyn Subject, registers: RegisterKind) -> Result<(), Fault> {
+    let n = subject.size().n as u64;
+    for run in 0..RUNS {
+        let mut random = Random::new(run, 0);
+        let mut forgetful = Machine::new(subject, registers, true)?;
+        let mut faithful = Machine::new(subject, registers, false)?;
+        for _ in 0..BURSTS {
+            let p = random.below(n) as usize;
+            for _ in 0..=random.below(BURST) {
+                let moves = forgetful.moves(p);
+                let choice = moves[random.below(moves.len() as u64) as usize].choice;
+                let (step, expected) = (forgetful.step(p, choice, None)?, faithful.step(p, choice, None)?);
+                if !step.is_same(&expected) {
+                    return Err(Fault::Impure);
+                }
+            }
+        }
+    }
+    Ok(())
+}
