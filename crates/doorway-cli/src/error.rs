@@ -3,7 +3,7 @@
 use std::{env, io, path::PathBuf, process::ExitCode};
 
 use doorway::shared;
-use doorway_lab::{Fault, Incomparable, trace::TraceError};
+use doorway_lab::{CheckpointError, Fault, Incomparable, trace::TraceError};
 
 use crate::output;
 
@@ -40,6 +40,17 @@ pub(crate) enum Failure {
     /// The algorithm cannot be run in the lab.
     #[error("this cannot be explored: {0}")]
     Fault(Fault),
+    /// A search that was kept cannot be used.
+    #[error("{0}")]
+    Checkpoint(CheckpointError),
+    /// Neither memory nor disk holds more states.
+    #[error("no room for more states: {why}; {kept}")]
+    NoRoom {
+        /// What the system says.
+        why: String,
+        /// What became of those that were found.
+        kept: String,
+    },
     /// Two algorithms cannot be run side by side.
     #[error("these cannot be compared: {0}")]
     Incomparable(Incomparable),
@@ -87,7 +98,9 @@ impl Failure {
         use shared::Error::{Busy, Damaged, Foreign, Full, Kind, Lost, Namespace, Slots, Truncated, Version};
         ExitCode::from(match self {
             Self::Named(Lost(_) | Damaged(_) | Truncated { .. }) | Self::LostSlot => 69,
-            Self::Supervise { .. } => 71,
+            Self::Supervise { .. }
+            | Self::NoRoom { .. }
+            | Self::Checkpoint(CheckpointError::Read { .. } | CheckpointError::Write { .. }) => 71,
             Self::Nested { .. } => 73,
             Self::Named(Full { .. } | Busy { .. }) => 75,
             Self::Named(Kind { .. } | Slots { .. } | Foreign { .. } | Version { .. } | Namespace(_)) => 78,

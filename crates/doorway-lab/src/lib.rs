@@ -30,8 +30,8 @@ pub mod trace;
 pub mod viewer;
 
 pub use check::{
-    Comparison, Difference, Incomparable, Joint, Limits, Maxima, Most, Options, Progress, Report, Verdict, attempts,
-    check, equivalent, kills, most,
+    Checkpoint, CheckpointError, Comparison, Difference, Incomparable, Joint, Limits, Maxima, Most, Options, Progress,
+    Report, Unchecked, Verdict, attempts, available_memory, check, check_kept, equivalent, kills, most,
 };
 pub use entrant::Entrant;
 pub use fault::Fault;

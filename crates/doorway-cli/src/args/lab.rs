@@ -34,6 +34,8 @@ Exit code:
   1  a property is violated
   2  usage error
   3  nothing is violated, but the search is incomplete
+ 71  the system refuses: no room for more states, or FILE cannot be written
+  interrupted by Ctrl-C or SIGTERM, it ends by that signal (130 or 143 in a shell)
 
 Properties:
   exclusion  mutual-exclusion, k-exclusion, session-exclusion
@@ -52,6 +54,16 @@ A script is as for lab simulate (see its help), and may also say
 With --retries R, who begins another attempt after R of them takes no further step: what would come of
 it is not known, and said to be so.
 
+With --checkpoint FILE, Ctrl-C and SIGTERM write the states found so far to FILE, and the same command
+goes on with them; so does one with another --max-states, --workers or --max-memory. FILE is also written
+every 5 minutes. It is removed when everything is decided, and kept when the search is incomplete or a
+property could not be decided. Only the doorway that wrote it can read it. Only the first search is kept;
+those that decide fcfs, k-fcfs, fife and invariants are made again.
+
+Of states, as many are in memory as --max-memory says, by default 80 % of what is available at the start;
+the rest goes to files without names, in the directory of FILE, else in $TMPDIR, else in /var/tmp. On disk
+the search is slower, and what needs the graph of all states in memory is not decided if it does not fit.
+
 With --equivalent-to, both algorithms are run side by side: after every schedule, is everybody in the
 same region (remainder, trying, critical, exit) in both? Nothing else is decided then.
 
@@ -62,7 +74,8 @@ Examples:
   doorway lab check burns-lamport -n 3 --property starvation-freedom --trace starved.json
   doorway lab check k-bakery -n 4 -k 2 --passages 1 --property fife --trace fife.html
   doorway lab check black-white-bakery --mutant as-printed
-  doorway lab check group-black-white-bakery -n 3 --sessions 2";
+  doorway lab check group-black-white-bakery -n 3 --sessions 2
+  doorway lab check k-bakery -n 4 -k 2 --passages 1 --max-states 1000000000 --checkpoint search";
 
 const EXPLORE_HELP: &str = "\
 Prints the address of a page, served to this machine alone until Ctrl-C. In the page, say who moves
@@ -233,6 +246,12 @@ pub(crate) struct Check {
     /// Workers; default: one per core
     #[arg(long, short = 'j', value_name = "J")]
     pub(crate) workers: Option<usize>,
+    /// Keep an interrupted search in this file, and go on with one that is kept there
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["equivalent_to", "script"])]
+    pub(crate) checkpoint: Option<PathBuf>,
+    /// Memory for states, such as 500M or 8G; more states go to disk; default: 80 % of what is available
+    #[arg(long, value_name = "SIZE", value_parser = bytes, conflicts_with_all = ["equivalent_to", "script"])]
+    pub(crate) max_memory: Option<u64>,
     /// Show how long each stage took (--json always has it)
     #[arg(long, conflicts_with_all = ["equivalent_to", "script"])]
     pub(crate) timings: bool,
@@ -340,6 +359,22 @@ pub(crate) struct Replay {
     /// Write the run to this file as a picture (SVG), for documents
     #[arg(long, value_name = "OUT")]
     pub(crate) svg: Option<PathBuf>,
+}
+
+/// A number of bytes, with a unit if it has one: K, M, G or T, each 1024 times the one before.
+fn bytes(text: &str) -> Result<u64, String> {
+    let digits = text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.to_ascii_uppercase().trim_end_matches('B').trim_end_matches('I') {
+        "" => Some(0),
+        "K" => Some(10),
+        "M" => Some(20),
+        "G" => Some(30),
+        "T" => Some(40),
+        _ => None,
+    };
+    let bytes = shift.and_then(|shift| number.parse::<u64>().ok()?.checked_mul(1 << shift));
+    bytes.ok_or_else(|| "give a size such as 500M or 8G".into())
 }
 
 /// A value for every algorithm, or as `ALG=VALUE` for one of them.

@@ -4,11 +4,12 @@ use std::{fs, path::Path, process::ExitCode, thread, time::Duration};
 
 use doorway_core::{ANY_NUMBER, Primitive, Problem, Property, RegisterKind};
 use doorway_lab::{
-    Entrant, Options, Progress, Report, Subject, Verdict, attempts, check, kills, trace::Trace, viewer::Film,
+    Entrant, Options, Progress, Report, Subject, Verdict, attempts, available_memory, check, kills, trace::Trace,
+    viewer::Film,
 };
 use serde_json::{Value, json};
 
-use super::{steps::steps, watch::watched};
+use super::{kept, steps::steps, watch::watched};
 use crate::{
     args::lab::Check,
     error::Failure,
@@ -24,7 +25,7 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.script {
         return super::script::run(args, path);
     }
-    let found = find(args)?;
+    let found = attended(args)?;
     let report = &found.report;
     if let Some(path) = &args.trace {
         match found.traces().next() {
@@ -57,6 +58,14 @@ pub(super) fn find(args: &Check) -> Result<Found, Failure> {
     let options = options(args, entrant, &*subject)?;
     let progress = Progress::default();
     let report = watched(&progress, || check(&*subject, &options, &progress)).map_err(Failure::Fault)?;
+    Ok(Found { entrant, subject, options, report })
+}
+
+/// The same for a user who may interrupt it.
+fn attended(args: &Check) -> Result<Found, Failure> {
+    let (entrant, subject) = super::instance(&args.instance)?;
+    let options = options(args, entrant, &*subject)?;
+    let report = kept::check(args, &*subject, &options)?;
     Ok(Found { entrant, subject, options, report })
 }
 
@@ -135,6 +144,8 @@ fn options(args: &Check, entrant: &Entrant, subject: &dyn Subject) -> Result<Opt
         properties,
         max_states: args.max_states,
         workers,
+        max_memory: args.max_memory.or_else(|| available_memory().map(|bytes| bytes / 5 * 4)),
+        disk: args.checkpoint.as_deref().map(kept::directory),
         ..Options::default()
     })
 }

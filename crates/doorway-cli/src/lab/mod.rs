@@ -3,6 +3,7 @@
 mod check;
 mod equivalent;
 mod explore;
+mod kept;
 mod list;
 mod replay;
 mod report;

@@ -8,7 +8,7 @@ use std::{
 use rustix::{process::getpgrp, termios::tcgetpgrp};
 
 use super::view::{View, age};
-use crate::{error::Failure, output::one_line};
+use crate::{error::Failure, output::one_line, progress::draw};
 
 /// A short wait shows nothing.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -38,9 +38,7 @@ impl Sign {
         if self.visible && has_terminal() {
             self.shown = true;
             let text = view().map_or_else(|failure| one_line(&failure.to_string()), |view| text(ahead, &view));
-            // The terminal is not to break the line where it is narrow, for only the last part could be written over.
-            let _ = write!(stderr(), "\r\x1b[K\x1b[?7l{text}\x1b[?7h");
-            let _ = stderr().flush();
+            draw(&text);
         }
     }
 }

@@ -4,6 +4,7 @@
 
 mod bench;
 mod check;
+mod checkpoint;
 mod equivalent;
 #[cfg(feature = "etcd")]
 mod etcd;

@@ -21,6 +21,7 @@ use super::{
     graph::{Edge, Extras, Graph},
     has_tickets,
     pack::Key,
+    room::Room,
     search::{Search, Searched, Then},
     space::Space,
     store::Numbers,
@@ -136,6 +137,7 @@ pub fn most(subject: &dyn Subject, limits: &Limits, progress: &Progress) -> Resu
         charge: None,
     };
     let space = Mutex::new(Space::new(subject, RegisterKind::Atomic, relabel.then_some(rules.gap))?);
+    let room = Room::new(None, None);
     let search = |charge| Search {
         space: &space,
         rules: Rules { charge: Some(charge), ..rules },
@@ -144,6 +146,8 @@ pub fn most(subject: &dyn Subject, limits: &Limits, progress: &Progress) -> Resu
         max_states: limits.max_states,
         workers: limits.workers.max(1),
         progress,
+        room: &room,
+        keeper: None,
     };
     let mut find = Find { subject, workers: limits.workers.max(1), states: 0 };
     let dsm = search(Charge::Homes).run(&mut find)?;
@@ -191,6 +195,7 @@ impl Then for Find<'_> {
             End::Fault(fault) => return Err(fault.clone()),
             End::Exhausted => {}
             End::Cancelled => return unknown("interrupted".into()),
+            End::NoRoom(why) => return unknown(format!("no room for more states: {why}")),
             _ => return unknown(format!("more than {} states", searched.store.states())),
         }
         let numbers = searched.store.numbers(self.workers);

@@ -1,19 +1,21 @@
 //! From searches to verdicts: what the properties that are asked for need is found out first, then
 //! done, once for all of them, then every property gets its verdict.
 
-use std::time::Instant;
+use std::{
+    cell::Cell,
+    time::{Duration, Instant},
+};
 
 use doorway_core::Property;
 
 use super::{
-    Options, Report, Verdict, attempts,
+    Options, Report, Verdict,
     counterexample::{concretise, ending_in, following, going_round},
     enabling::Enabling,
     expand::{Ghost, event},
     explore::End,
-    graph::{Extras, Graph},
+    graph::{self, Extras, Graph},
     kept::{self, Kept, Wanted},
-    kills,
     order::{Order, Overtaking},
     overtaking::GUESSED,
     pack::bits_for,
@@ -84,8 +86,6 @@ pub(super) fn safety_event(property: Property) -> u16 {
     }
 }
 
-pub(super) const NO_GRAPH: &str = "too many states for a graph of them";
-
 /// The graph of a search, with the numbers of its states.
 pub(super) struct Numbered {
     pub(super) graph: Graph,
@@ -98,8 +98,25 @@ pub(super) struct Conclude<'a, 's> {
     pub(super) subject: &'a dyn Subject,
     pub(super) options: &'a Options,
     pub(super) search: Search<'a, 's>,
-    pub(super) started: Instant,
+    started: Instant,
+    /// How long the search had taken before it was interrupted.
+    pub(super) before: Duration,
     pub(super) timings: &'a Timings,
+    /// Whether more memory, or a search of more states, may decide more.
+    pub(super) unfinished: Cell<bool>,
+}
+
+impl<'a, 's> Conclude<'a, 's> {
+    pub(super) fn new(
+        subject: &'a dyn Subject,
+        options: &'a Options,
+        search: Search<'a, 's>,
+        started: Instant,
+        timings: &'a Timings,
+    ) -> Self {
+        let (before, unfinished) = (Duration::ZERO, Cell::new(false));
+        Self { subject, options, search, started, before, timings, unfinished }
+    }
 }
 
 /// What was found on the graph for all properties together.
@@ -117,10 +134,18 @@ impl Then for Conclude<'_, '_> {
         if let End::Fault(fault) = &searched.end {
             return Err(fault.clone());
         }
-        let search = self.started.elapsed();
+        let search = self.before + self.started.elapsed();
         self.timings.note("explore", search);
         let verdicts = self.verdicts(searched)?;
-        let shared_values = self.timings.stage("shared values", || searched.shared_values(self.search.workers));
+        let resumable = match &searched.end {
+            End::Exhausted => self.unfinished.get(),
+            end => !matches!(end, End::Violation(_)),
+        };
+        let shared_values = match &searched.end {
+            // That takes a while, and a search that is interrupted is to end.
+            End::Cancelled => 0,
+            _ => self.timings.stage("shared values", || searched.shared_values(self.search.workers)),
+        };
         let space = searched.space.lock().expect("no worker panics");
         let numbers = space.registers.iter().flat_map(|values| values.iter()).map(|value| value.magnitude());
         Ok(Report {
@@ -140,6 +165,8 @@ impl Then for Conclude<'_, '_> {
             retries: searched.rules.retries,
             locals: None,
             verdicts,
+            resumable,
+            no_room: if let End::NoRoom(why) = &searched.end { Some(why.clone()) } else { None },
         })
     }
 }
@@ -164,7 +191,7 @@ impl Conclude<'_, '_> {
         let rest = |(verdict, &(property, way)): (Option<Verdict>, &(Property, Way))| match (verdict, way) {
             (Some(verdict), _) => Ok(verdict),
             (None, Way::Remembering(ghost, watch)) => self.remembering(searched, property, ghost, watch),
-            (None, _) => Ok(self.undecided(property, NO_GRAPH)),
+            (None, _) => Ok(self.without_graph(searched, property)),
         };
         first.into_iter().zip(&asked).map(rest).collect()
     }
@@ -192,7 +219,7 @@ impl Conclude<'_, '_> {
         property: Property,
         bounded: Property,
     ) -> Option<Verdict> {
-        let Some(Facts { numbered, kept, .. }) = facts else { return Some(self.undecided(property, NO_GRAPH)) };
+        let Some(Facts { numbered, kept, .. }) = facts else { return Some(self.without_graph(searched, property)) };
         let verdict = self.progress(searched, numbered, kept, bounded);
         (verdict.holds != Some(true)).then(|| {
             let scope = match property == bounded {
@@ -225,6 +252,7 @@ impl Conclude<'_, '_> {
             (End::Exhausted, _) => self.on_graph(searched, facts?, property),
             (End::Violation(_), _) => self.undecided(property, "the search stopped at the violation of another"),
             (End::Cancelled, _) => self.undecided(property, "the search was interrupted"),
+            (End::NoRoom(why), _) => self.undecided(property, &format!("no room for more states: {why}")),
             _ => self.undecided(
                 property,
                 &format!("the search stopped at {} states: raise --max-states", searched.store.states()),
@@ -265,9 +293,13 @@ impl Conclude<'_, '_> {
         Some(Facts { numbered, kept, overtakings, enabling })
     }
 
-    /// The graph of a search; `None` if there are too many states.
+    /// The graph of a search; `None` if there are too many states, or more than memory holds a graph of.
     pub(super) fn numbered<const W: usize>(&self, searched: &Searched<'_, '_, W>, extras: Extras) -> Option<Numbered> {
         let workers = self.search.workers;
+        let room = searched.room;
+        if graph::bytes(searched, extras, workers) > room.limit() - room.used() {
+            return None;
+        }
         let numbers = self.timings.stage("numbers", || searched.store.numbers(workers));
         let graph = self.timings.stage("graph", || Graph::build(searched, &numbers, extras, workers))?;
         Some(Numbered { graph, numbers })
@@ -339,78 +371,5 @@ impl Conclude<'_, '_> {
     pub(super) fn showing(&self, property: Property, run: impl FnOnce() -> Option<Trace>) -> Verdict {
         let trace = self.timings.stage(format!("counterexample to {property}"), run);
         self.violated(property, trace)
-    }
-}
-
-impl Conclude<'_, '_> {
-    /// How far a verdict reaches, in words.
-    fn reach(&self) -> String {
-        let size = self.subject.size();
-        let mut words = size.to_string();
-        words.push_str(&format!(", {}", self.options.passages_in_words()));
-        words.push_str(&attempts(self.subject, self.search.rules.retries));
-        words.push_str(&format!(", {} registers", self.options.registers));
-        words.push_str(&kills(self.subject));
-        if self.search.rules.relabel {
-            words.push_str(", tickets relabelled");
-        }
-        words
-    }
-
-    fn scope(&self, property: Property) -> String {
-        let mut words = format!("every reachable state: {}", self.reach());
-        if matches!(property, Property::StarvationFreedom | Property::DeadlockFreedom) {
-            words.push_str(&match self.options.crashes {
-                0 => ", no crashes".into(),
-                crashes => format!(", up to {crashes} crashed"),
-            });
-            match (self.options.passages, self.options.endless) {
-                (None, _) => {}
-                (Some(_), None) => words.push_str("; with passages bounded, this only says that nobody gets stuck"),
-                (Some(_), Some(p)) => words.push_str(&format!("; nobody gets stuck, whatever process {p} does")),
-            }
-            if self.search.rules.retries.is_some() {
-                words.push_str(", and of runs in which somebody would try more often it says nothing");
-            }
-        }
-        words.push_str(self.caveat(property));
-        words
-    }
-
-    /// What has to be said of a verdict whichever way it goes.
-    fn caveat(&self, property: Property) -> &'static str {
-        match property {
-            Property::FifoEnabling | Property::KDeadlockAvoidance if self.options.passages.is_some() => {
-                "; with passages bounded, who has made its own stays in its remainder for ever and is not enabled, \
-                 which says nothing of runs with more passages"
-            }
-            _ => "",
-        }
-    }
-
-    pub(super) fn holds(&self, property: Property) -> Verdict {
-        Verdict { property, holds: Some(true), scope: self.scope(property), trace: None }
-    }
-
-    pub(super) fn undecided(&self, property: Property, why: &str) -> Verdict {
-        Verdict { property, holds: None, scope: format!("not decided, {why}: {}", self.reach()), trace: None }
-    }
-
-    /// A violation, if its run could be run with true values.
-    pub(super) fn violated(&self, property: Property, trace: Option<Trace>) -> Verdict {
-        match trace {
-            Some(trace) => Verdict {
-                property,
-                holds: Some(false),
-                scope: format!(
-                    "a run of {} steps, replayed: {}{}",
-                    trace.steps.len(),
-                    self.reach(),
-                    self.caveat(property)
-                ),
-                trace: Some(trace),
-            },
-            None => self.undecided(property, "the relabelled counterexample has no true run"),
-        }
     }
 }

@@ -4,18 +4,23 @@
 //! into the table a batch at a time; whoever is first to put a state there has it in its part of the next level.
 
 use std::{
+    io,
     ops::Range,
     sync::{
-        Mutex,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
 };
 
 use super::{
+    checkpoint::Keeper,
     expand::{Expander, Interrupt, Rules, Sink, Step},
+    keys::Part,
     pack::{Key, Plan, hash},
+    room::Room,
     space::Space,
-    store::{Apart, Level, Store, Table},
+    store::{Apart, Level, Store, Table, size},
+    watch::Progress,
 };
 use crate::fault::Fault;
 
@@ -28,19 +33,6 @@ const PIECES: usize = 12;
 const RECENT: usize = 1 << 13;
 /// Levels with fewer states are not worth a thread.
 const SMALL: usize = 2048;
-
-/// What is going on, for whoever watches.
-#[derive(Debug, Default)]
-pub struct Progress {
-    /// States found.
-    pub states: AtomicU64,
-    /// States found and not yet expanded.
-    pub frontier: AtomicU64,
-    /// How many steps the search is away from the start.
-    pub depth: AtomicU64,
-    /// Set by the watcher to make the search stop.
-    pub cancel: AtomicBool,
-}
 
 /// A step that must not be.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -63,6 +55,8 @@ pub(crate) enum End<const W: usize> {
     Full,
     /// The watcher asked for it.
     Cancelled,
+    /// Neither memory nor disk holds more states; says what the system said.
+    NoRoom(String),
     /// A number outgrew its field.
     Narrow,
     /// The algorithm cannot be explored.
@@ -79,6 +73,8 @@ pub(crate) struct Task<'a, 's, const W: usize> {
     pub(crate) max_states: u64,
     pub(crate) workers: usize,
     pub(crate) progress: &'a Progress,
+    pub(crate) room: &'a Arc<Room>,
+    pub(crate) keeper: Option<&'a Keeper>,
 }
 
 /// Explores until there is nothing more, or a reason to stop; `transitions` counts the steps of finished levels.
@@ -86,79 +82,172 @@ pub(crate) struct Task<'a, 's, const W: usize> {
 /// A level that could not be finished because a number outgrew its field is left as it is, with what was found from it
 /// in the last level: to be expanded again under a wider plan.
 pub(crate) fn explore<const W: usize>(task: &Task<'_, '_, W>, store: &mut Store<W>, transitions: &mut u64) -> End<W> {
+    if let Some(end) = resumed(task, store) {
+        return end;
+    }
     let mut workers: Vec<Worker<'_, '_, W>> = (0..task.workers).map(|_| Worker::new(task)).collect();
     loop {
-        let [.., frontier, next] = &mut store.levels[..] else { unreachable!("there is a level to expand") };
-        let frontier = Frontier::new(frontier, task.workers);
-        next.resize_with(task.workers, Vec::new);
-        // Levels grow and shrink slowly: the next one will be about as large as this.
-        next.iter_mut().for_each(|part| part.reserve(frontier.total / task.workers));
-        workers.iter_mut().zip(next.iter_mut()).for_each(|(worker, next)| std::mem::swap(&mut worker.next, next));
-        loop {
-            let shared = Shared { table: &store.table, frontier: &frontier, stop: AtomicBool::new(false) };
-            let (first, others) = workers.split_first_mut().expect("there is a worker");
-            std::thread::scope(|scope| {
-                if frontier.total >= SMALL {
-                    for worker in others {
-                        scope.spawn(|| worker.work(task, &shared));
-                    }
-                }
-                first.work(task, &shared);
-            });
-            let paused = workers.iter().any(Worker::is_paused);
-            if !paused || workers.iter().any(|worker| worker.trouble.is_some()) {
-                break;
+        match expand_level(task, store, &mut workers, *transitions) {
+            Ok(()) => {}
+            Err(Halt::Trouble(Interrupt::Fault(fault))) => return End::Fault(fault),
+            Err(Halt::Trouble(Interrupt::Narrow)) => return End::Narrow,
+            Err(Halt::NoRoom(error)) => {
+                keep(task, store, *transitions);
+                store.levels.push(Vec::new());
+                return End::NoRoom(no_room(task, &error));
             }
-            let more = workers.iter().map(|worker| worker.batch.len() + BATCH).max().unwrap_or(0) * task.workers;
-            store.table = store.table.grown(store.table.len() + more, task.workers);
+            Err(Halt::Cancelled) => {
+                keep(task, store, *transitions);
+                // As after a finished level, in which this one is the last to count.
+                store.levels.push(Vec::new());
+                return End::Cancelled;
+            }
         }
-        workers.iter_mut().zip(next.iter_mut()).for_each(|(worker, next)| std::mem::swap(&mut worker.next, next));
-        let troubles: Vec<Interrupt> = workers.iter_mut().filter_map(|worker| worker.trouble.take()).collect();
-        if !troubles.is_empty() {
-            let fault = troubles.into_iter().find_map(|trouble| match trouble {
-                Interrupt::Fault(fault) => Some(fault),
-                Interrupt::Narrow => None,
-            });
-            return fault.map_or(End::Narrow, End::Fault);
-        }
-        let new: usize = next.iter().map(Vec::len).sum();
+        let new = store.levels.last().map_or(0, size);
         *transitions += workers.iter_mut().map(|worker| std::mem::take(&mut worker.transitions)).sum::<u64>();
-        // The least of them, so that the answer does not depend on who was faster.
+        // The least of them, so that the answer does not depend on which worker was faster.
         let found = workers.iter().filter_map(|worker| worker.found).min();
         store.levels.push(Vec::new());
         let states = task.progress.states.fetch_add(new as u64, Relaxed) + new as u64;
         task.progress.frontier.store(new as u64, Relaxed);
         task.progress.depth.fetch_add(1, Relaxed);
+        task.progress.note_level(new as u64, task.room);
         if let Some(found) = found {
             return End::Violation(found);
         }
         if new == 0 {
+            if let Some(keeper) = task.keeper.filter(|keeper| keeper.is_worth_finishing()) {
+                let kept = keeper.save(task.space, task.plan, &store.levels, &[], *transitions);
+                keeper.tell(task.progress, kept);
+            }
             return End::Exhausted;
         }
         if states > task.max_states {
+            keep(task, store, *transitions);
             return End::Full;
         }
         if task.progress.cancel.load(Relaxed) {
+            keep(task, store, *transitions);
             return End::Cancelled;
         }
     }
 }
 
+/// Says how far the search is at its beginning, which may be anywhere; and how it ends, if it has ended.
+fn resumed<const W: usize>(task: &Task<'_, '_, W>, store: &Store<W>) -> Option<End<W>> {
+    let [before @ .., next] = &store.levels[..] else { unreachable!("there is a level to expand") };
+    let states: usize = before.iter().map(size).sum();
+    let frontier = before.last().map_or(0, size);
+    task.progress.states.store(states as u64, Relaxed);
+    task.progress.frontier.store(frontier as u64, Relaxed);
+    task.progress.depth.store(before.len() as u64 - 1, Relaxed);
+    task.progress.begin(before.iter().map(|level| size(level) as u64), task.room);
+    match () {
+        () if frontier == 0 => Some(End::Exhausted),
+        () if before.len() > 1 && size(next) == 0 && states as u64 > task.max_states => Some(End::Full),
+        () => None,
+    }
+}
+
+/// Writes a search that stops to its file, if it has one.
+fn keep<const W: usize>(task: &Task<'_, '_, W>, store: &Store<W>, transitions: u64) {
+    if let Some(keeper) = task.keeper {
+        let kept = keeper.save(task.space, task.plan, &store.levels, &[], transitions);
+        keeper.tell(task.progress, kept);
+    }
+}
+
+/// Why a level was not finished.
+enum Halt {
+    Trouble(Interrupt),
+    NoRoom(io::Error),
+    Cancelled,
+}
+
+/// Expands the last level but one into the last.
+fn expand_level<const W: usize>(
+    task: &Task<'_, '_, W>,
+    store: &mut Store<W>,
+    workers: &mut [Worker<'_, '_, W>],
+    transitions: u64,
+) -> Result<(), Halt> {
+    let mut next = store.levels.pop().expect("there is a level to fill");
+    next.resize_with(task.workers, Part::default);
+    workers.iter_mut().zip(next).for_each(|(worker, part)| worker.next = part);
+    let result = fill_level(task, store, workers, transitions);
+    store.levels.push(workers.iter_mut().map(|worker| std::mem::take(&mut worker.next)).collect());
+    store.levels.last_mut().expect("it was pushed").iter_mut().for_each(Part::seal);
+    result
+}
+
+/// The same into the parts of the workers. Whenever one of them cannot go on, all pause until it can.
+fn fill_level<const W: usize>(
+    task: &Task<'_, '_, W>,
+    store: &mut Store<W>,
+    workers: &mut [Worker<'_, '_, W>],
+    transitions: u64,
+) -> Result<(), Halt> {
+    let next = Apart(AtomicUsize::new(0));
+    loop {
+        let frontier = Frontier::new(store.levels.last().expect("there is a level to expand"), task.workers, &next);
+        // Levels grow and shrink slowly: the next one will be about as large as this.
+        let likely = (frontier.total / task.workers).saturating_sub(workers[0].next.len());
+        workers.iter_mut().try_for_each(|worker| worker.next.reserve(likely, task.room)).map_err(Halt::NoRoom)?;
+        let shared = Shared { table: &store.table, frontier: &frontier, stop: AtomicBool::new(false) };
+        let (first, others) = workers.split_first_mut().expect("there is a worker");
+        std::thread::scope(|scope| {
+            if frontier.total >= SMALL {
+                for worker in others {
+                    scope.spawn(|| worker.work(task, &shared));
+                }
+            }
+            first.work(task, &shared);
+        });
+        let mut troubles: Vec<Halt> = workers.iter_mut().filter_map(|worker| worker.trouble.take()).collect();
+        if !troubles.is_empty() {
+            // A fault says more than that something else went wrong as well.
+            let fault = troubles.iter().position(|trouble| matches!(trouble, Halt::Trouble(Interrupt::Fault(_))));
+            return Err(troubles.swap_remove(fault.unwrap_or(0)));
+        }
+        if !workers.iter().any(Worker::is_paused) {
+            return Ok(());
+        }
+        if task.progress.cancel.load(Relaxed) {
+            return Err(Halt::Cancelled);
+        }
+        if let Some(keeper) = task.keeper.filter(|keeper| keeper.is_due()) {
+            let parts: Vec<&Part<W>> = workers.iter().map(|worker| &worker.next).collect();
+            let kept = keeper.save(task.space, task.plan, &store.levels, &parts, transitions);
+            keeper.tell(task.progress, kept);
+        }
+        let more = workers.iter().map(|worker| worker.batch.len() + BATCH).max().unwrap_or(0) * task.workers;
+        if store.table.is_full(more) {
+            store.grow(store.table.len() + more, task.workers, task.room).map_err(Halt::NoRoom)?;
+        }
+        task.progress.note_room(task.room);
+    }
+}
+
+/// Says that there is no room for more states, and where.
+fn no_room<const W: usize>(task: &Task<'_, '_, W>, error: &io::Error) -> String {
+    format!("{} in {}", error, task.room.directory().display())
+}
+
 /// The states of the level that is being expanded, dealt out in pieces.
 struct Frontier<'l, const W: usize> {
-    parts: &'l [Vec<Key<W>>],
+    parts: &'l [Part<W>],
     total: usize,
     piece: usize,
-    next: Apart<AtomicUsize>,
+    next: &'l Apart<AtomicUsize>,
 }
 
 impl<'l, const W: usize> Frontier<'l, W> {
-    fn new(parts: &'l Level<W>, workers: usize) -> Self {
-        let total: usize = parts.iter().map(Vec::len).sum();
-        Self { parts, total, piece: total / (workers * PIECES) + 1, next: Apart(AtomicUsize::new(0)) }
+    fn new(parts: &'l Level<W>, workers: usize, next: &'l Apart<AtomicUsize>) -> Self {
+        let total = size(parts);
+        Self { parts, total, piece: total / (workers * PIECES) + 1, next }
     }
 
-    /// The next piece that nobody has taken.
+    /// The next piece that no worker has taken.
     fn take(&self) -> Range<usize> {
         let start = self.next.0.fetch_add(self.piece, Relaxed).min(self.total);
         start..(start + self.piece).min(self.total)
@@ -192,10 +281,10 @@ struct Worker<'a, 's, const W: usize> {
     batch: Vec<(Key<W>, u64)>,
     recent: Vec<Key<W>>,
     /// The states that it was first to find.
-    next: Vec<Key<W>>,
+    next: Part<W>,
     transitions: u64,
     found: Option<Found<W>>,
-    trouble: Option<Interrupt>,
+    trouble: Option<Halt>,
 }
 
 impl<'a, 's, const W: usize> Worker<'a, 's, W> {
@@ -205,14 +294,14 @@ impl<'a, 's, const W: usize> Worker<'a, 's, W> {
             piece: 0..0,
             batch: Vec::with_capacity(2 * BATCH),
             recent: vec![[0; W]; RECENT],
-            next: Vec::new(),
+            next: Part::default(),
             transitions: 0,
             found: None,
             trouble: None,
         }
     }
 
-    /// Whether it stopped for lack of room.
+    /// Whether it stopped before it was done.
     fn is_paused(&self) -> bool {
         !self.batch.is_empty() || !self.piece.is_empty()
     }
@@ -229,7 +318,7 @@ impl<'a, 's, const W: usize> Worker<'a, 's, W> {
             };
             let key = shared.frontier.get(index);
             if let Err(trouble) = self.expand(task, &key) {
-                self.trouble = Some(trouble);
+                self.trouble = Some(Halt::Trouble(trouble));
                 shared.stop.store(true, Relaxed);
                 return;
             }
@@ -239,15 +328,21 @@ impl<'a, 's, const W: usize> Worker<'a, 's, W> {
         }
     }
 
-    /// Puts the batch into the table, or asks for a larger one.
+    /// Puts the batch into the table, or asks for a larger one; and pauses if there is anything else to do.
     fn flush(&mut self, task: &Task<'_, '_, W>, shared: &Shared<'_, W>) {
         // Others may be about to put in as much as this, and have not counted it yet.
-        if shared.table.is_full((self.batch.len() + BATCH) * task.workers) {
+        let full = shared.table.is_full((self.batch.len() + BATCH) * task.workers);
+        if full || task.progress.cancel.load(Relaxed) || task.keeper.is_some_and(Keeper::is_due) {
+            shared.stop.store(true, Relaxed);
+            return;
+        }
+        if let Err(error) = self.next.reserve(self.batch.len(), task.room) {
+            self.trouble = Some(Halt::NoRoom(error));
             shared.stop.store(true, Relaxed);
             return;
         }
         let next = &mut self.next;
-        shared.table.insert_all(&self.batch, |key| next.push(*key));
+        shared.table.insert_all(&self.batch, |key| next.push(key));
         self.batch.clear();
     }
 

@@ -17,6 +17,8 @@ use crate::subject::Region;
 const TARGET_BITS: u32 = 28;
 /// More states than this have no graph.
 pub(crate) const MAX_STATES: usize = 1 << TARGET_BITS;
+/// Passes over the graph that run at the same time at most: each takes up to sixteen bytes for every state.
+pub(crate) const MOST_AT_ONCE: usize = 4;
 /// More processes than this have no graph.
 pub(crate) const MAX_PROCESSES: usize = 16;
 
@@ -69,6 +71,20 @@ pub(crate) struct Edge {
     pub(crate) remote: bool,
 }
 
+/// The bytes that the numbers and the graph of a search take while it is built and looked at, about.
+pub(crate) fn bytes<const W: usize>(searched: &Searched<'_, '_, W>, extras: Extras, workers: usize) -> u64 {
+    let (states, edges) = (searched.store.states() as u64, searched.transitions);
+    let unopposed = if extras.unopposed { size_of::<u16>() } else { 0 };
+    // As if every second state had one.
+    let beginnings = if extras.beginnings { size_of::<Beginning>() / 2 } else { 0 };
+    let per_state = 2 * size_of::<u64>() + unopposed + beginnings;
+    let graph = (states * per_state as u64).saturating_add(edges.saturating_mul(size_of::<u32>() as u64));
+    // Finding components takes up to 16 bytes for each state and process, following claims no more.
+    let looks = states * (16 * workers.min(MOST_AT_ONCE) + size_of::<u16>()) as u64;
+    // The graph is there twice while its pieces are put together, and nobody looks at it before.
+    searched.store.numbers_bytes().saturating_add(graph.saturating_add(graph.max(looks)))
+}
+
 /// The graph of a piece of the states.
 #[derive(Default)]
 struct Part {
@@ -92,11 +108,10 @@ impl Graph {
         extras: Extras,
         workers: usize,
     ) -> Option<Self> {
-        let n = searched.plan.locals.len();
-        let total = searched.store.states();
-        if total >= MAX_STATES || n > MAX_PROCESSES {
+        if !Self::can_hold(searched) {
             return None;
         }
+        let (n, total) = (searched.plan.locals.len(), searched.store.states());
         let pieces = searched.store.pieces();
         // An expander learns what it needs, so that each worker makes one for all of its pieces.
         let expanders = Mutex::new(Vec::new());
@@ -132,6 +147,11 @@ impl Graph {
             graph.beginnings.extend(part.beginnings);
         }
         Some(graph)
+    }
+
+    /// Whether states and processes have numbers in a graph.
+    pub(crate) fn can_hold<const W: usize>(searched: &Searched<'_, '_, W>) -> bool {
+        searched.store.states() < MAX_STATES && searched.plan.locals.len() <= MAX_PROCESSES
     }
 
     /// A graph with these steps from each state, and the regions of all processes there.

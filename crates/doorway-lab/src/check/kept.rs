@@ -8,14 +8,11 @@
 use doorway_core::Property;
 
 use super::{
-    graph::Graph,
+    graph::{Graph, MOST_AT_ONCE},
     progress::{Inquiry, Lasso, Ranked, Steps},
     timings::Timings,
 };
 use crate::{check::parallel, subject::Region};
-
-/// Passes that run at the same time at most: each takes up to sixteen bytes for every state.
-const MOST_AT_ONCE: usize = 4;
 
 /// What the passes are to find.
 pub(super) struct Wanted {

@@ -233,7 +233,7 @@ thread_local! {
 }
 
 /// Runs the code of an algorithm where it may panic: on values that may never occur. `None` if it does.
-fn quietly<T>(run: impl FnOnce() -> T) -> Option<T> {
+pub(super) fn quietly<T>(run: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let report = take_hook();

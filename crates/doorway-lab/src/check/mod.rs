@@ -14,6 +14,7 @@
 //! Nothing is reported wider than what was explored: see [`Verdict::scope`].
 
 mod bounds;
+mod checkpoint;
 mod components;
 mod cost;
 mod counterexample;
@@ -26,7 +27,10 @@ mod expand;
 mod explore;
 mod graph;
 mod kept;
+mod keys;
+mod lessons;
 mod minimise;
+mod options;
 mod order;
 mod overtaking;
 mod pack;
@@ -35,6 +39,8 @@ mod progress;
 mod rehearse;
 mod relabel;
 mod remembering;
+mod report;
+mod room;
 mod search;
 mod space;
 mod store;
@@ -42,203 +48,196 @@ mod stretch;
 #[cfg(test)]
 mod tests;
 mod timings;
+mod watch;
+mod wording;
 #[expect(unsafe_code, reason = "a table of atomic words on mapped memory")]
 mod words;
 
 use std::{
-    sync::Mutex,
-    time::{Duration, Instant},
+    sync::{Mutex, atomic::Ordering::Relaxed},
+    time::Instant,
 };
 
 use doorway_core::{ANY_NUMBER, Property, RegisterKind, Ticket};
 
 pub(crate) use self::search::MAX_WORDS;
-pub use self::{
-    cost::{Limits, Maxima, Most, most},
-    equivalence::{Comparison, Difference, Incomparable, Joint, equivalent},
-    explore::Progress,
-};
 use self::{
+    checkpoint::Keeper,
     decide::{Conclude, safety_event},
     expand::{Ghost, Rules, event},
     minimise::Merging,
+    room::Room,
     search::Search,
     space::Space,
     timings::Timings,
 };
-use crate::{fault::Fault, monitor::Oversized, subject::Subject, trace::Trace};
-
-/// What to check, and how far.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Passages per process; `None` for no bound.
-    pub passages: Option<u32>,
-    /// A process that makes any number of passages, whatever the others do.
-    pub endless: Option<usize>,
-    /// Attempts per passage that are followed, or [`ANY_NUMBER`] of them; `None` for as many as the algorithm says. Who
-    /// begins one more takes no further step: what would come of it is not known.
-    pub retries: Option<u32>,
-    /// The registers that the algorithm runs on.
-    pub registers: RegisterKind,
-    /// How many processes may crash.
-    pub crashes: usize,
-    /// What to decide.
-    pub properties: Vec<Property>,
-    /// How many states to explore at most.
-    pub max_states: u64,
-    /// How many workers search.
-    pub workers: usize,
-    /// Whether tickets are relabelled; `None` where that is needed: in runs without end and on safe registers.
-    pub relabel: Option<bool>,
-    /// Whether bisimilar local states of a process are merged, where they can be found.
-    pub minimise: bool,
-}
-
-/// Any number of passages on atomic registers, no crashes, one worker, at most a million states, bisimilar local states
-/// merged, and nothing to decide.
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            passages: None,
-            endless: None,
-            retries: None,
-            registers: RegisterKind::Atomic,
-            crashes: 0,
-            properties: Vec::new(),
-            max_states: 1_000_000,
-            workers: 1,
-            relabel: None,
-            minimise: true,
-        }
-    }
-}
-
-impl Options {
-    /// How many passages are made, as in a sentence.
-    pub fn passages_in_words(&self) -> String {
-        let Some(passages) = self.passages else { return "any number of passages".into() };
-        let plural = if passages == 1 { "" } else { "s" };
-        let but = self.endless.map_or(String::new(), |p| format!(", but any number of process {p}"));
-        format!("{passages} passage{plural} per process{but}")
-    }
-}
-
-/// What was found out about one property.
-#[derive(Clone, Debug)]
-pub struct Verdict {
-    /// The property.
-    pub property: Property,
-    /// Whether it holds; `None` if the search could not decide.
-    pub holds: Option<bool>,
-    /// How far that was explored, in words.
-    pub scope: String,
-    /// A run that violates it.
-    pub trace: Option<Trace>,
-}
-
-/// What was found out.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// Whether every reachable state was explored.
-    pub complete: bool,
-    /// How many states were found.
-    pub states: u64,
-    /// How many steps lead from one to another, failed waits included.
-    pub transitions: u64,
-    /// The number of steps to the farthest state.
-    pub depth: u64,
-    /// How long it took.
-    pub elapsed: Duration,
-    /// How long the first search took: what `states` and `transitions` count.
-    pub search: Duration,
-    /// The stages, in the order in which they ended, each with how long it took. Some run at the
-    /// same time.
-    pub timings: Vec<(String, Duration)>,
-    /// Bytes per stored state, tables included.
-    pub bytes_per_state: usize,
-    /// Whether tickets were relabelled.
-    pub relabelled: bool,
-    /// The distinct values of the whole shared memory.
-    pub shared_values: usize,
-    /// The largest number in a register, unless tickets were relabelled.
-    pub max_register: Option<u64>,
-    /// The bits that tell the values apart which the registers took, one register after the other, unless tickets were
-    /// relabelled.
-    pub bits: Option<u64>,
-    /// The attempts per passage that were followed; `None` for any number, or if there are no attempts.
-    pub retries: Option<u32>,
-    /// The local states of all processes together before bisimilar ones were merged, and after; `None` if none were looked
-    /// for. Both count every state that could be reached if a register could hold any of its values at any time.
-    pub locals: Option<(usize, usize)>,
-    /// What was decided.
-    pub verdicts: Vec<Verdict>,
-}
+pub use self::{
+    checkpoint::{Checkpoint, CheckpointError},
+    cost::{Limits, Maxima, Most, most},
+    equivalence::{Comparison, Difference, Incomparable, Joint, equivalent},
+    options::Options,
+    report::{Report, Unchecked, Verdict},
+    room::available_memory,
+    watch::Progress,
+};
+use crate::{fault::Fault, monitor::Oversized, subject::Subject};
 
 /// Decides the properties of a subject.
 ///
 /// # Errors
 /// When the algorithm cannot be run in the lab.
 pub fn check(subject: &dyn Subject, options: &Options, progress: &Progress) -> Result<Report, Fault> {
-    let started = Instant::now();
     let timings = Timings::default();
-    timings.stage("rehearse", || rehearse::rehearse(subject, options.registers))?;
-    let bound = subject.claims().bound.map(|bound| bound(subject.size()));
-    let merging = timings
-        .stage("minimise", || options.minimise.then(|| Merging::of(subject, options.registers, bound)).flatten());
-    // A fault with merged local states may be that of another state, or none at all.
-    let merged = merging.and_then(|merging| explored(subject, options, Some(merging), progress, &timings).ok());
-    let mut report = merged.map_or_else(|| explored(subject, options, None, progress, &timings), Ok)?;
-    report.elapsed = started.elapsed();
-    report.timings = timings.list();
-    Ok(report)
+    let task = Task { subject, options, progress, checkpoint: None, timings: &timings };
+    task.checked().map_err(|error| match error {
+        Unchecked::Fault(fault) => fault,
+        Unchecked::Checkpoint(_) => unreachable!("no search was kept"),
+    })
 }
 
-/// Decides the properties of a subject, some of whose local states may be merged.
-fn explored(
+/// Decides the properties of a subject, and keeps the first search in a file: if that is there, the search goes on with
+/// it. The file is removed when everything has been decided.
+///
+/// # Errors
+/// When the algorithm cannot be run in the lab, or the file is not of this search.
+pub fn check_kept(
     subject: &dyn Subject,
     options: &Options,
-    merging: Option<Merging>,
     progress: &Progress,
-    timings: &Timings,
-) -> Result<Report, Fault> {
-    let size = subject.size();
-    let retries = subject.attempts().map(|most| options.retries.unwrap_or(most));
-    // With any number of attempts tickets have to be relabelled, or there would be no end of them.
-    let endless = options.passages.is_none() || options.endless.is_some() || retries == Some(ANY_NUMBER);
-    let relabel = options.relabel.unwrap_or(endless || options.registers == RegisterKind::Safe) && has_tickets(subject);
-    let rules = Rules {
-        k: size.k,
-        bounded: options.passages.is_some(),
-        endless: options.endless,
-        retries: retries.filter(|&most| most != ANY_NUMBER),
-        kills: subject.kills().filter(|&most| most != ANY_NUMBER),
-        kind: options.registers,
-        relabel,
-        gap: (subject.claims().gap)(size),
-        ghost: Ghost::Nothing,
-        bound: subject.claims().bound.map(|bound| bound(size)),
-        charge: None,
-    };
-    let started = Instant::now();
-    let mut space = Space::new(subject, options.registers, relabel.then_some(rules.gap))?;
-    let locals = merging.as_ref().map(|merging| merging.locals);
-    if let Some(merging) = merging {
-        space.merge(merging);
+    checkpoint: &Checkpoint,
+) -> Result<Report, Unchecked> {
+    let timings = Timings::default();
+    Task { subject, options, progress, checkpoint: Some(checkpoint), timings: &timings }.checked()
+}
+
+/// What becomes of bisimilar local states.
+enum Locals {
+    /// None are known, or none are to be merged.
+    AsTheyAre,
+    /// They are merged.
+    Merged(Merging),
+    /// They have been merged, and that search ended with a fault.
+    MergedNoMore,
+}
+
+impl Locals {
+    /// As in a list: what tells a search with these from one with others.
+    fn in_words(&self) -> &'static str {
+        match self {
+            Self::AsTheyAre => "",
+            Self::Merged(_) => ", local states merged",
+            Self::MergedNoMore => MERGED_NO_MORE,
+        }
     }
-    let space = Mutex::new(space);
-    let search = Search {
-        space: &space,
-        rules,
-        passages: options.passages.unwrap_or(0),
-        watch: watched(subject, &options.properties),
-        max_states: options.max_states,
-        workers: options.workers.max(1),
-        progress,
-    };
-    let mut conclude = Conclude { subject, options, search, started, timings };
-    let mut report = search.run(&mut conclude)?;
-    report.locals = locals;
-    Ok(report)
+}
+
+const MERGED_NO_MORE: &str = ", local states no longer merged after a fault";
+
+/// All that a check needs to know.
+#[derive(Clone, Copy)]
+struct Task<'a> {
+    subject: &'a dyn Subject,
+    options: &'a Options,
+    progress: &'a Progress,
+    checkpoint: Option<&'a Checkpoint>,
+    timings: &'a Timings,
+}
+
+impl Task<'_> {
+    fn checked(&self) -> Result<Report, Unchecked> {
+        let Self { subject, options, timings, .. } = *self;
+        let started = Instant::now();
+        timings.stage("rehearse", || rehearse::rehearse(subject, options.registers))?;
+        let bound = subject.claims().bound.map(|bound| bound(subject.size()));
+        let merging = timings
+            .stage("minimise", || options.minimise.then(|| Merging::of(subject, options.registers, bound)).flatten());
+        let mut report = match merging {
+            None => self.explored(Locals::AsTheyAre),
+            Some(merging) => match self.explored(Locals::Merged(merging)) {
+                // A fault with merged local states may be that of another state, or none at all.
+                Err(Unchecked::Fault(_)) => self.explored(Locals::MergedNoMore),
+                // The search that is kept has been there already.
+                Err(Unchecked::Checkpoint(CheckpointError::Asked { theirs, .. }))
+                    if theirs.ends_with(MERGED_NO_MORE) =>
+                {
+                    self.explored(Locals::MergedNoMore)
+                }
+                report => report,
+            },
+        }?;
+        report.elapsed += started.elapsed();
+        report.timings = timings.list();
+        Ok(report)
+    }
+
+    /// Decides the properties of a subject, some of whose local states may be merged. What it says to have taken is only
+    /// what the search that was kept took.
+    fn explored(&self, locals: Locals) -> Result<Report, Unchecked> {
+        let Self { subject, options, progress, checkpoint, timings } = *self;
+        let size = subject.size();
+        let retries = subject.attempts().map(|most| options.retries.unwrap_or(most));
+        // With any number of attempts tickets have to be relabelled, or there would be no end of them.
+        let endless = options.passages.is_none() || options.endless.is_some() || retries == Some(ANY_NUMBER);
+        let relabel =
+            options.relabel.unwrap_or(endless || options.registers == RegisterKind::Safe) && has_tickets(subject);
+        let rules = Rules {
+            k: size.k,
+            bounded: options.passages.is_some(),
+            endless: options.endless,
+            retries: retries.filter(|&most| most != ANY_NUMBER),
+            kills: subject.kills().filter(|&most| most != ANY_NUMBER),
+            kind: options.registers,
+            relabel,
+            gap: (subject.claims().gap)(size),
+            ghost: Ghost::Nothing,
+            bound: subject.claims().bound.map(|bound| bound(size)),
+            charge: None,
+        };
+        let started = Instant::now();
+        // An earlier search may have ended, whose local states were merged.
+        progress.finished.store(false, Relaxed);
+        [&progress.resumed, &progress.kept].into_iter().for_each(|count| count.store(0, Relaxed));
+        let mut space = Space::new(subject, options.registers, relabel.then_some(rules.gap))?;
+        let (mut merged, in_words) = (None, locals.in_words());
+        if let Locals::Merged(merging) = locals {
+            merged = Some(merging.locals);
+            space.merge(merging);
+        }
+        let space = Mutex::new(space);
+        let room = Room::new(options.max_memory, options.disk.as_deref());
+        let search = Search {
+            space: &space,
+            rules,
+            passages: options.passages.unwrap_or(0),
+            watch: watched(subject, &options.properties),
+            max_states: options.max_states,
+            workers: options.workers.max(1),
+            progress,
+            room: &room,
+            keeper: None,
+        };
+        let mut conclude = Conclude::new(subject, options, search, started, timings);
+        let mut report = match checkpoint {
+            None => search.run(&mut conclude)?,
+            Some(checkpoint) => {
+                let decides = options.properties.iter().any(|&property| safety_event(property) == 0);
+                let asked = conclude.asked(&checkpoint.more, in_words);
+                let mut keeper = Keeper::new(checkpoint, asked, decides);
+                space.lock().expect("no worker panics").lessons = Some(Vec::new());
+                let saved = keeper.load(&search)?;
+                conclude.before = keeper.before();
+                let report = Search { keeper: Some(&keeper), ..search }.run_from(saved, &mut conclude);
+                let useless = report.as_ref().map_or(merged.is_some(), |report| !report.resumable);
+                if useless {
+                    keeper.remove();
+                }
+                report?
+            }
+        };
+        report.locals = merged;
+        report.elapsed = conclude.before;
+        Ok(report)
+    }
 }
 
 /// The events at which the search stops, because they violate one of the properties.

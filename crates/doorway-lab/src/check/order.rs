@@ -14,7 +14,13 @@
 use doorway_core::Property;
 use rustc_hash::FxHashMap;
 
-use super::{counterexample::Walk, enabling::Tree, graph::Graph, parallel, timings::Timings};
+use super::{
+    counterexample::Walk,
+    enabling::Tree,
+    graph::{Graph, MOST_AT_ONCE},
+    parallel,
+    timings::Timings,
+};
 use crate::subject::Region;
 
 /// The processes of a set have been through their doorway since before the overtaker began, and
@@ -27,10 +33,6 @@ struct Claim {
 
 /// Claims that travel together: one bit for each.
 const TOGETHER: usize = 32;
-
-/// Passes that run at the same time at most: each takes four bytes for every state, and more for
-/// the states on the way.
-const MOST_AT_ONCE: usize = 4;
 
 /// A shortest run in which a process overtakes others.
 #[derive(Debug)]

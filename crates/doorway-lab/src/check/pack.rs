@@ -8,7 +8,7 @@ pub(crate) type Key<const W: usize> = [u64; W];
 const OCCUPIED: u64 = 1 << 63;
 
 /// Where a number stands in a key.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Field {
     word: u32,
     shift: u32,
@@ -25,6 +25,11 @@ impl Field {
     pub(crate) fn set<const W: usize>(self, key: &mut Key<W>, number: u32) {
         let word = &mut key[self.word as usize];
         *word = *word & !(self.mask << self.shift) | u64::from(number) << self.shift;
+    }
+
+    /// How many bits it has.
+    pub(crate) fn bits(self) -> u32 {
+        self.mask.count_ones()
     }
 
     #[inline(always)]
@@ -76,7 +81,7 @@ pub(crate) fn bits_for(count: usize) -> u32 {
 }
 
 /// Where everything stands in a key.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Plan {
     pub(crate) registers: Vec<Field>,
     pub(crate) locals: Vec<Field>,
@@ -116,7 +121,18 @@ impl Plan {
         key
     }
 
-    fn fields(&self) -> impl Iterator<Item = Field> + '_ {
+    /// Whether a key has a number in every field that is less than the field's limit, and nothing beside the fields.
+    pub(crate) fn admits(&self, key: &[u64], limits: &[u64]) -> bool {
+        let mut rest = key.to_vec();
+        rest[0] ^= OCCUPIED;
+        let fits = self.fields().zip(limits).all(|(field, &limit)| {
+            rest[field.word as usize] &= !(field.mask << field.shift);
+            u64::from(field.get(key)) < limit
+        });
+        fits && rest.iter().all(|&word| word == 0)
+    }
+
+    pub(crate) fn fields(&self) -> impl Iterator<Item = Field> + '_ {
         let counts = self.passages.iter().chain(&self.retries).chain([&self.kills]);
         self.registers.iter().chain(&self.locals).chain(counts).chain(&self.ghosts).chain(&self.copies).copied()
     }

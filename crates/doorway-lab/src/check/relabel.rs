@@ -103,6 +103,33 @@ impl Map {
         Self { to, changes: Labels(changes) }
     }
 
+    /// Every label that it is about, in order, with the one that it becomes.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (u8, u8)> + '_ {
+        (0..).zip(&self.to).filter(|&(_, &image)| image != 0).map(|(label, &image)| (label, image))
+    }
+
+    /// The renaming with these pairs, if it is one: it keeps the order and leaves zero alone.
+    pub(crate) fn of_pairs(pairs: impl Iterator<Item = (u8, u8)>) -> Option<Self> {
+        let mut map = Self { to: [0; 128], changes: Labels::default() };
+        let mut last = (0, 0);
+        for (label, image) in pairs {
+            if label <= last.0 || image <= last.1 || label > 127 || image > 127 {
+                return None;
+            }
+            map.to[usize::from(label)] = image;
+            if label != image {
+                map.changes.0 |= 1 << label;
+            }
+            last = (label, image);
+        }
+        Some(map)
+    }
+
+    /// Whether it says what becomes of all these labels.
+    pub(crate) fn covers(&self, labels: Labels) -> bool {
+        labels.0 != u128::MAX && labels.iter().all(|label| self.to[label as usize] != 0)
+    }
+
     pub(crate) fn apply(&self, ticket: Ticket) -> Ticket {
         if ticket == Ticket::ZERO || ticket == Ticket::INFINITY {
             return ticket;

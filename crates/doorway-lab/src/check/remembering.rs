@@ -7,7 +7,7 @@ use doorway_core::{Invariant, Property};
 use super::{
     Verdict,
     counterexample::{concretise, ending_in},
-    decide::{Conclude, NO_GRAPH},
+    decide::Conclude,
     expand::{Changes, Ghost, Rules, event},
     explore::End,
     graph::Extras,
@@ -64,15 +64,16 @@ impl Then for Decide<'_, '_, '_> {
                         let kept = conclude.kept(&numbered, vec![property], false);
                         conclude.progress(searched, &numbered, &kept, property)
                     }
-                    None => conclude.undecided(property, NO_GRAPH),
+                    None => conclude.without_graph(searched, property),
                 }
             }
             End::Exhausted => conclude.holds(property),
             End::Violation(found) => conclude.showing(property, || {
                 concretise(searched, conclude.subject, &ending_in(searched, found), property, None)
             }),
-            End::Cancelled => conclude.undecided(property, "the search was interrupted"),
-            _ => conclude.undecided(
+            End::Cancelled => conclude.unfinished(property, "the search was interrupted"),
+            End::NoRoom(why) => conclude.unfinished(property, &format!("no room for more states: {why}")),
+            _ => conclude.unfinished(
                 property,
                 &format!("the search for it stopped at {} states: raise --max-states", searched.store.states()),
             ),

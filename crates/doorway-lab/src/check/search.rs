@@ -1,16 +1,23 @@
 //! A search from beginning to end: finds out how wide keys have to be, widens them as automata are learned, and hands the
 //! finished search over to whoever wants to look at it.
 
-use std::sync::{Mutex, atomic::Ordering::Relaxed};
+use std::{
+    io,
+    sync::{Arc, Mutex, atomic::Ordering::Relaxed},
+};
 
 use rustc_hash::FxHashSet;
 
 use super::{
+    checkpoint::Keeper,
     expand::{Charge, Expander, Rules, Step},
-    explore::{End, Progress, Task, explore},
+    explore::{End, Task, explore},
+    keys::{List, Part},
     pack::{Key, Plan, Widths, bits_for, hash},
+    room::Room,
     space::Space,
     store::{Level, Store},
+    watch::Progress,
 };
 use crate::fault::Fault;
 
@@ -25,6 +32,7 @@ pub(crate) struct Searched<'a, 's, const W: usize> {
     pub(crate) store: Store<W>,
     pub(crate) end: End<W>,
     pub(crate) transitions: u64,
+    pub(crate) room: &'a Arc<Room>,
 }
 
 /// What to do with a search that has ended, whatever the width of its keys.
@@ -44,16 +52,21 @@ pub(crate) struct Search<'a, 's> {
     pub(crate) max_states: u64,
     pub(crate) workers: usize,
     pub(crate) progress: &'a Progress,
+    pub(crate) room: &'a Arc<Room>,
+    /// Where the search is kept, if it is.
+    pub(crate) keeper: Option<&'a Keeper>,
 }
 
-/// What has been found under a plan that turned out too narrow.
-struct Saved {
-    plan: Plan,
+/// What has been found so far: under a plan that turned out too narrow, or by a search that was interrupted.
+pub(crate) struct Saved {
+    pub(crate) plan: Plan,
+    /// Whether a wider plan is needed.
+    pub(crate) narrow: bool,
     /// For each level, the words of its states; the last one is not complete.
-    levels: Vec<Vec<u64>>,
+    pub(crate) levels: Vec<Vec<List>>,
     /// Words per state.
-    stride: usize,
-    transitions: u64,
+    pub(crate) stride: usize,
+    pub(crate) transitions: u64,
 }
 
 enum Attempt<T> {
@@ -61,21 +74,44 @@ enum Attempt<T> {
     Narrow(Box<Saved>),
 }
 
+/// The numbers of words that keys may have.
+macro_rules! with_words {
+    ($words:expr, $w:ident => $do:expr) => {
+        with_words!(@ $words, $w => $do; 1, 2, 3, 4, 8, 16, 64)
+    };
+    (@ $words:expr, $w:ident => $do:expr; $($width:literal),*) => {
+        match $words {
+            $(words if words <= $width => {
+                const $w: usize = $width;
+                $do
+            })*
+            words => unreachable!("no key has {words} words"),
+        }
+    };
+}
+
+/// The words that a key has, if it needs this many; `None` if that is too many.
+pub(crate) fn stride(words: usize) -> Option<usize> {
+    (words <= MAX_WORDS).then(|| with_words!(words, W => W))
+}
+
 impl Search<'_, '_> {
     /// Searches, and hands the result over.
     pub(crate) fn run<T: Then>(&self, then: &mut T) -> T::Out {
-        let mut saved = None;
+        self.run_from(None, then)
+    }
+
+    /// Goes on with a search, and hands the result over.
+    pub(crate) fn run_from<T: Then>(&self, mut saved: Option<Saved>, then: &mut T) -> T::Out {
         loop {
-            let plan = Plan::new(&self.widths().roomy());
-            macro_rules! attempt {
-                ($($w:literal),*) => {
-                    match plan.words {
-                        $(w if w <= $w => self.attempt::<$w, T>(&plan, saved.take(), then),)*
-                        w => return self.refuse(Fault::StateTooLarge(w), &plan, then),
-                    }
-                };
-            }
-            match attempt!(1, 2, 3, 4, 8, 16, 64) {
+            let plan = match &saved {
+                Some(saved) if !saved.narrow => saved.plan.clone(),
+                _ => Plan::new(&self.widths().roomy()),
+            };
+            let Some(stride) = stride(plan.words) else {
+                return self.refuse(Fault::StateTooLarge(plan.words), &plan, then);
+            };
+            match with_words!(stride, W => self.attempt::<W, T>(&plan, saved.take(), then)) {
                 Attempt::Done(out) => return out,
                 Attempt::Narrow(so_far) => saved = Some(*so_far),
             }
@@ -84,12 +120,13 @@ impl Search<'_, '_> {
 
     /// Hands over a search that cannot be made.
     fn refuse<T: Then>(&self, fault: Fault, plan: &Plan, then: &mut T) -> T::Out {
-        let (store, end) = (Store::<1>::new(Vec::new()), End::Fault(fault));
-        then.then(&Searched { space: self.space, plan, rules: self.rules, store, end, transitions: 0 })
+        let store = Store::<1>::new(Vec::new(), &Room::new(None, None)).expect("there is memory for no state");
+        let (space, rules, room) = (self.space, self.rules, self.room);
+        then.then(&Searched { space, plan, rules, store, end: End::Fault(fault), transitions: 0, room })
     }
 
     /// The bits that what is known so far needs.
-    fn widths(&self) -> Widths {
+    pub(crate) fn widths(&self) -> Widths {
         let space = self.space.lock().expect("no worker panics");
         Widths {
             registers: space.registers.iter().map(|values| bits_for(values.len().max(2))).collect(),
@@ -111,30 +148,64 @@ impl Search<'_, '_> {
             max_states: self.max_states,
             workers: self.workers,
             progress: self.progress,
+            room: self.room,
+            keeper: self.keeper,
         };
-        let (mut store, mut transitions) = match saved {
-            None => {
-                let first = Expander::<W>::new(self.space, plan, self.rules).initial(self.passages);
-                self.progress.states.store(1, Relaxed);
-                self.progress.depth.store(0, Relaxed);
-                (Store::new(vec![vec![vec![first]], vec![]]), 0)
+        let first = || Expander::<W>::new(self.space, plan, self.rules).initial(self.passages);
+        let mut transitions = saved.as_ref().map_or(0, |saved| saved.transitions);
+        let levels = match saved {
+            None => one(&first(), self.room).map(|part| vec![vec![part], vec![]]),
+            Some(saved) => self.repacked(saved, plan),
+        };
+        let (store, end) = match levels.and_then(|levels| Store::new(levels, self.room)) {
+            Ok(mut store) => {
+                let end = explore(&task, &mut store, &mut transitions);
+                (store, end)
             }
-            Some(saved) => {
-                let repack = |words: &Vec<u64>| -> Level<W> {
-                    vec![words.chunks_exact(saved.stride).map(|key| saved.plan.repack(key, plan)).collect()]
-                };
-                (Store::new(saved.levels.iter().map(repack).collect()), saved.transitions)
+            Err(error) => {
+                let part = one(&first(), self.room).unwrap_or_default();
+                let levels = vec![vec![part], vec![], vec![]];
+                let room = Room::new(None, None);
+                let store = Store::new(levels, &room).expect("there is memory for one state");
+                (store, End::NoRoom(format!("{error} in {}", self.room.directory().display())))
             }
         };
-        let end = explore(&task, &mut store, &mut transitions);
         if let End::Narrow = end {
-            let words = |level: &Level<W>| level.iter().flatten().flatten().copied().collect();
-            let levels = store.levels.iter().map(words).collect();
-            return Attempt::Narrow(Box::new(Saved { plan: plan.clone(), levels, stride: W, transitions }));
+            let lists = |level: Level<W>| level.into_iter().map(Part::into_list).collect();
+            let levels = store.levels.into_iter().map(lists).collect();
+            let saved = Saved { plan: plan.clone(), narrow: true, levels, stride: W, transitions };
+            return Attempt::Narrow(Box::new(saved));
         }
-        let searched = Searched { space: self.space, plan, rules: self.rules, store, end, transitions };
-        Attempt::Done(then.then(&searched))
+        if self.keeper.is_some() {
+            self.progress.finished.store(true, Relaxed);
+        }
+        let (space, rules, room) = (self.space, self.rules, self.room);
+        Attempt::Done(then.then(&Searched { space, plan, rules, store, end, transitions, room }))
     }
+
+    /// The levels of a search under this plan, each freed as soon as it is there again.
+    fn repacked<const W: usize>(&self, saved: Saved, plan: &Plan) -> io::Result<Vec<Level<W>>> {
+        let Saved { plan: old, levels, stride, .. } = saved;
+        let repack = |list: List| -> io::Result<Part<W>> {
+            if old == *plan && stride == W {
+                return Ok(Part::new(list));
+            }
+            let mut part = Part::default();
+            part.reserve(list.words().len() / stride, self.room)?;
+            list.words().chunks_exact(stride).for_each(|key| part.push(&old.repack(key, plan)));
+            part.seal();
+            Ok(part)
+        };
+        levels.into_iter().map(|level| level.into_iter().map(repack).collect()).collect()
+    }
+}
+
+/// A part with one key.
+fn one<const W: usize>(key: &Key<W>, room: &Arc<Room>) -> io::Result<Part<W>> {
+    let mut part = Part::default();
+    part.reserve(1, room)?;
+    part.push(key);
+    Ok(part)
 }
 
 impl<const W: usize> Searched<'_, '_, W> {

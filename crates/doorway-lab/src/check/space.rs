@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 
 use super::{
     domain::Domain,
+    lessons::Lesson,
     minimise::Merging,
     relabel::{Labels, Map},
     stretch::Stretch,
@@ -166,6 +167,8 @@ pub(crate) struct Space<'s> {
     dense: FxHashMap<usize, u16>,
     processes: Vec<Process>,
     kind: RegisterKind,
+    /// What was learned, in this order, if that is to be kept.
+    pub(super) lessons: Option<Vec<Lesson>>,
     /// Where tickets are relabelled: gaps from here on are not told apart.
     gap: Option<u32>,
     /// How many things have been tried on stretched tickets.
@@ -189,7 +192,8 @@ impl<'s> Space<'s> {
             registers.push(values(&cell, kind)?);
         }
         let processes = (0..subject.size().n).map(|_| Process::default()).collect();
-        let mut space = Self { subject, registers, dense, processes, kind, gap, tried: 0, merging: None };
+        let (gap, tried, merging, lessons) = (gap, 0, None, None);
+        let mut space = Self { subject, registers, dense, processes, kind, gap, tried, merging, lessons };
         for p in 0..subject.size().n {
             space.intern(p, subject.start(p))?;
         }
@@ -199,6 +203,20 @@ impl<'s> Space<'s> {
             return Err(Fault::TicketRange);
         }
         Ok(space)
+    }
+
+    /// How many numbers have been given.
+    pub(super) fn learned(&self) -> usize {
+        let values: usize = self.registers.iter().map(Values::len).sum();
+        values + self.processes.iter().map(|process| process.known.len()).sum::<usize>()
+    }
+
+    /// Notes what gave new numbers, if anything did since so many had been given.
+    fn note(&mut self, before: usize, lesson: impl FnOnce() -> Lesson) {
+        let is_new = self.learned() > before;
+        if let Some(lessons) = self.lessons.as_mut().filter(|_| is_new) {
+            lessons.push(lesson());
+        }
     }
 
     /// From now on these local states stand for those that they are merged with.
@@ -212,6 +230,11 @@ impl<'s> Space<'s> {
             Some(merging) => merging.representative(p, identity),
             None => identity,
         }
+    }
+
+    /// Whether it is known what comes of this move: see [`outcome`](Self::outcome).
+    pub(super) fn knows_outcome(&self, p: usize, local: u32, index: u32, value: u32) -> bool {
+        self.processes[p].outcomes.contains_key(&(local, index, value))
     }
 
     /// Where a register lives.
@@ -318,6 +341,9 @@ impl<'s> Space<'s> {
             Outcome { next: self.intern(p, stepped.local)?, value, retries: stepped.retries }
         };
         self.processes[p].outcomes.insert((local, index, value), outcome);
+        if let Some(lessons) = &mut self.lessons {
+            lessons.push(Lesson::Outcome { p, local, index, value });
+        }
         Ok(outcome)
     }
 
@@ -335,10 +361,13 @@ impl<'s> Space<'s> {
 
     /// The number of every value that an overlapping read of `register` may return, for one choice of ticket.
     pub(crate) fn domain(&mut self, register: u16, tickets: &[Ticket]) -> Result<Vec<u32>, Fault> {
+        let before = self.learned();
         let values = &mut self.registers[register as usize];
         let domain =
             values.domain.values(values.value(0), tickets).ok_or_else(|| Fault::NoDomain(values.name.clone()))?;
-        domain.into_iter().map(|value| values.intern(value)).collect()
+        let numbers = domain.into_iter().map(|value| values.intern(value)).collect::<Result<_, _>>()?;
+        self.note(before, || Lesson::Domain { register, ticket: tickets.first().copied() });
+        Ok(numbers)
     }
 
     /// The same without tickets, which are too many to try unless they are relabelled.
@@ -353,13 +382,17 @@ impl<'s> Space<'s> {
 
     /// The number of a register's value with its tickets replaced.
     pub(crate) fn relabel_value(&mut self, register: u16, value: u32, map: &Map) -> Result<u32, Fault> {
+        let before = self.learned();
         let values = &mut self.registers[register as usize];
         let new = values.value(value).relabelled(&mut |ticket| map.apply(ticket));
-        values.intern(new)
+        let number = values.intern(new)?;
+        self.note(before, || Lesson::Value { register, value, map: Box::new(map.clone()) });
+        Ok(number)
     }
 
     /// The number of a local state with its tickets replaced.
     pub(crate) fn relabel_local(&mut self, p: usize, local: u32, map: &Map) -> Result<u32, Fault> {
+        let before = self.learned();
         let f: Relabel<'_> = &mut |ticket| map.apply(ticket);
         let identity = &self.known(p, local).identity;
         let (state, index) = match identity {
@@ -367,7 +400,9 @@ impl<'s> Space<'s> {
             Identity::Writing(_, index) => (identity.state().relabel(f), Some(*index)),
         };
         let renamed = self.intern(p, state)?;
-        Ok(index.map_or(renamed, |index| self.intern_writing(p, renamed, index)))
+        let number = index.map_or(renamed, |index| self.intern_writing(p, renamed, index));
+        self.note(before, || Lesson::Local { p, local, map: Box::new(map.clone()) });
+        Ok(number)
     }
 }
 

@@ -3,21 +3,32 @@
 //! the numbering of states.
 
 use std::{
+    io,
     ops::Range,
-    sync::atomic::{
-        AtomicU32, AtomicU64,
-        Ordering::{AcqRel, Acquire, Relaxed, Release},
+    sync::{
+        Arc,
+        atomic::{
+            AtomicU32, AtomicU64,
+            Ordering::{AcqRel, Acquire, Relaxed, Release},
+        },
     },
 };
 
 use super::{
+    keys::Part,
     pack::{Key, hash},
     parallel,
+    room::Room,
     words::Words,
 };
 
 /// The keys of one level, as each worker found them.
-pub(crate) type Level<const W: usize> = Vec<Vec<Key<W>>>;
+pub(crate) type Level<const W: usize> = Vec<Part<W>>;
+
+/// How many keys a level has.
+pub(crate) fn size<const W: usize>(level: &Level<W>) -> usize {
+    level.iter().map(|part| part.len()).sum()
+}
 
 /// Keys, each in a slot of `W` words.
 ///
@@ -44,10 +55,19 @@ const PIECE: usize = 1 << 15;
 
 impl<const W: usize> Table<W> {
     /// A table for at least this many keys.
-    pub(crate) fn new(keys: usize) -> Self {
-        let capacity = (keys * 2).next_power_of_two().max(1 << 12);
+    pub(crate) fn new(keys: usize, room: &Arc<Room>) -> io::Result<Self> {
+        let capacity = Self::capacity(keys);
         let shift = u64::BITS - capacity.trailing_zeros();
-        Self { words: Words::new(capacity * W), capacity, shift, len: Apart(AtomicU64::new(0)) }
+        Ok(Self { words: Words::new(capacity * W, room)?, capacity, shift, len: Apart(AtomicU64::new(0)) })
+    }
+
+    fn capacity(keys: usize) -> usize {
+        (keys * 2).next_power_of_two().max(1 << 12)
+    }
+
+    /// The bytes of a table for at least this many keys.
+    pub(crate) fn bytes(keys: usize) -> u64 {
+        (Self::capacity(keys) * size_of::<Key<W>>()) as u64
     }
 
     /// How many keys there are, up to those that workers have not counted in yet.
@@ -133,8 +153,8 @@ impl<const W: usize> Table<W> {
     }
 
     /// The same keys in a table for at least this many, moved there by this many workers.
-    pub(crate) fn grown(&self, keys: usize, workers: usize) -> Self {
-        let larger = Self::new(keys);
+    pub(crate) fn grown(&self, keys: usize, workers: usize, room: &Arc<Room>) -> io::Result<Self> {
+        let larger = Self::new(keys, room)?;
         let share = self.capacity.div_ceil(workers);
         let copy = |slots: Range<usize>| {
             for slot in slots {
@@ -152,7 +172,7 @@ impl<const W: usize> Table<W> {
             copy(0..share);
         });
         larger.len.0.store(self.len.0.load(Relaxed), Relaxed);
-        larger
+        Ok(larger)
     }
 }
 
@@ -166,21 +186,30 @@ pub(crate) struct Store<const W: usize> {
 
 impl<const W: usize> Store<W> {
     /// From states that were found before.
-    pub(crate) fn new(levels: Vec<Level<W>>) -> Self {
-        let keys = levels.iter().flatten().map(Vec::len).sum();
-        let table = Table::new(keys);
+    pub(crate) fn new(levels: Vec<Level<W>>, room: &Arc<Room>) -> io::Result<Self> {
+        let table = Table::new(levels.iter().map(size).sum(), room)?;
         for part in levels.iter().flatten() {
             for batch in part.chunks(256) {
                 let batch: Vec<_> = batch.iter().map(|key| (*key, hash(key))).collect();
                 table.insert_all(&batch, |_| ());
             }
         }
-        Self { table, levels }
+        Ok(Self { table, levels })
+    }
+
+    /// Makes the table larger. Where memory does not suffice, the levels go to files first: they are read and written
+    /// from front to back, the table at random.
+    pub(crate) fn grow(&mut self, keys: usize, workers: usize, room: &Arc<Room>) -> io::Result<()> {
+        if room.limit() - room.used() < Table::<W>::bytes(keys) {
+            self.levels.iter_mut().flatten().try_for_each(|part| part.spill(room))?;
+        }
+        self.table = self.table.grown(keys, workers, room)?;
+        Ok(())
     }
 
     /// How many states there are.
     pub(crate) fn states(&self) -> usize {
-        self.levels.iter().flatten().map(Vec::len).sum()
+        self.levels.iter().map(size).sum()
     }
 
     /// All states, in the order of their numbers.
@@ -204,6 +233,11 @@ impl<const W: usize> Store<W> {
     /// The bytes that the states take.
     pub(crate) fn bytes(&self) -> usize {
         (self.table.capacity + self.states()) * size_of::<Key<W>>()
+    }
+
+    /// The bytes that the numbers of all states take.
+    pub(crate) fn numbers_bytes(&self) -> u64 {
+        (self.table.capacity * size_of::<u32>()) as u64
     }
 
     /// The numbers of all states, looked up by this many workers.
@@ -237,7 +271,7 @@ impl<const W: usize> Store<W> {
             .iter()
             .scan(0, |next, level| {
                 let start = *next;
-                *next += level.iter().map(Vec::len).sum::<usize>();
+                *next += size(level);
                 Some(start)
             })
             .collect();
@@ -303,7 +337,7 @@ mod tests {
     #[test]
     fn hashes_may_collide() {
         let keys: Vec<Key<2>> = (0..500).map(|i| [(1 << 63) | (i % 7), i]).collect();
-        let table = Table::new(1000);
+        let table = Table::new(1000, &Room::new(None, None)).expect("there is memory");
         let mut new = 0;
         for _ in 0..2 {
             let batch: Vec<_> = keys.iter().map(|key| (*key, 0x1234_5678_9abc_def0)).collect();
@@ -314,10 +348,11 @@ mod tests {
 
     #[test]
     fn workers_agree_on_who_was_first() {
-        fn insert<const W: usize>() {
+        fn insert<const W: usize>(limit: Option<u64>) {
             let keys: Vec<Key<W>> =
                 (0..50_000u64).map(|i| std::array::from_fn(|w| (i + w as u64) | (1 << 63))).collect();
-            let table = Table::new(keys.len());
+            let room = Room::new(limit, None);
+            let table = Table::new(keys.len(), &room).expect("there is memory");
             let counts: Vec<usize> = std::thread::scope(|scope| {
                 let handles: Vec<_> = (0..4)
                     .map(|_| {
@@ -334,23 +369,24 @@ mod tests {
                 handles.into_iter().map(|handle| handle.join().expect("no worker panics")).collect()
             });
             assert_eq!(counts.iter().sum::<usize>(), keys.len());
-            let grown = table.grown(200_000, 3);
+            let grown = table.grown(200_000, 3, &room).expect("there is memory");
             assert!(keys.iter().all(|key| grown.slot(key).is_some()));
             assert_eq!(grown.len(), keys.len());
         }
-        insert::<1>();
-        insert::<3>();
+        for limit in [None, Some(4 << 20), Some(0)] {
+            insert::<1>(limit);
+            insert::<3>(limit);
+        }
     }
 
     #[test]
     fn numbers_lead_back_to_keys() {
         let key = |i: u64| -> Key<1> { [(1 << 63) | i] };
-        let store = Store::new(vec![
-            vec![vec![key(9)], vec![]],
-            vec![vec![], vec![key(4), key(5)]],
-            vec![vec![key(1)], vec![key(2)]],
-            vec![vec![], vec![]],
-        ]);
+        let room = Room::new(None, None);
+        let levels = [[&[9][..], &[]], [&[], &[4, 5]], [&[1], &[2]], [&[], &[]]];
+        let part = |numbers: &[u64]| Part::of(&numbers.iter().map(|&i| key(i)).collect::<Vec<_>>(), &room);
+        let levels = levels.iter().map(|level| level.iter().map(|numbers| part(numbers)).collect()).collect();
+        let store = Store::new(levels, &room).expect("there is memory");
         let numbers = store.numbers(2);
         assert_eq!(store.states(), 5);
         for (number, (key, depth)) in

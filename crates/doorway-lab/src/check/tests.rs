@@ -10,6 +10,7 @@ use super::{
     Progress,
     expand::{Ghost, Rules},
     explore::End,
+    room::Room,
     search::{Search, Searched, Then},
     space::Space,
 };
@@ -97,6 +98,8 @@ fn shapes(n: usize, passages: Option<u32>, kind: RegisterKind) -> HashSet<Shape>
         max_states: 10_000_000,
         workers: 2,
         progress: &Progress::default(),
+        room: &Room::new(None, None),
+        keeper: None,
     };
     search.run(&mut Shapes)
 }

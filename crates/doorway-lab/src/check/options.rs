@@ -1,0 +1,66 @@
+//! What can be asked of the checker.
+
+use std::path::PathBuf;
+
+use doorway_core::{Property, RegisterKind};
+
+/// What to check, and how far.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Passages per process; `None` for no bound.
+    pub passages: Option<u32>,
+    /// A process that makes any number of passages, whatever the others do.
+    pub endless: Option<usize>,
+    /// Attempts per passage that are followed, or [`ANY_NUMBER`] of them; `None` for as many as the algorithm says. Who
+    /// begins one more takes no further step: what would come of it is not known.
+    pub retries: Option<u32>,
+    /// The registers that the algorithm runs on.
+    pub registers: RegisterKind,
+    /// How many processes may crash.
+    pub crashes: usize,
+    /// What to decide.
+    pub properties: Vec<Property>,
+    /// How many states to explore at most.
+    pub max_states: u64,
+    /// How many workers search.
+    pub workers: usize,
+    /// Whether tickets are relabelled; `None` where that is needed: in runs without end and on safe registers.
+    pub relabel: Option<bool>,
+    /// Whether bisimilar local states of a process are merged, where they can be found.
+    pub minimise: bool,
+    /// The bytes of memory that states and their graph may take; more states go to disk. `None` for no bound.
+    pub max_memory: Option<u64>,
+    /// Where states go that memory does not hold; `None` for `$TMPDIR`, or else `/var/tmp`.
+    pub disk: Option<PathBuf>,
+}
+
+/// Any number of passages on atomic registers, no crashes, one worker, at most a million states, bisimilar local states
+/// merged, and nothing to decide.
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            passages: None,
+            endless: None,
+            retries: None,
+            registers: RegisterKind::Atomic,
+            crashes: 0,
+            properties: Vec::new(),
+            max_states: 1_000_000,
+            workers: 1,
+            relabel: None,
+            minimise: true,
+            max_memory: None,
+            disk: None,
+        }
+    }
+}
+
+impl Options {
+    /// How many passages are made, as in a sentence.
+    pub fn passages_in_words(&self) -> String {
+        let Some(passages) = self.passages else { return "any number of passages".into() };
+        let plural = if passages == 1 { "" } else { "s" };
+        let but = self.endless.map_or(String::new(), |p| format!(", but any number of process {p}"));
+        format!("{passages} passage{plural} per process{but}")
+    }
+}
