@@ -1,0 +1,215 @@
+//! The reference for algorithms of the registry: a naive search in which processes forget nothing.
+//!
+//! Every move and every step is computed by running the section again on **all** its answers. Such records grow with every
+//! wait in vain, so they cannot tell states apart. The records that loops have cut go along for that alone: a state is what
+//! the registers hold, the cut records, and the passages, attempts and kills so far. At every step both kinds of records have
+//! to lead to the same, and each record that arrives at a known state is tried there, too.
+
+use std::{
+    hash::{Hash, Hasher},
+    rc::Rc,
+};
+
+use doorway_core::{ANY_NUMBER, layout::Erased};
+use doorway_lab::{Access, Choice, Fault, LocalState, Move, Region, Stepped, Subject};
+use rustc_hash::FxHashMap;
+
+use crate::reference::{Edge, Graph};
+
+/// What a register holds.
+#[derive(Clone)]
+struct Held(Rc<dyn Erased>);
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.same(&*other.0)
+    }
+}
+impl Eq for Held {}
+impl Hash for Held {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash_into(state);
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct State {
+    registers: Vec<Held>,
+    cut: Vec<Rc<LocalState>>,
+    /// Passages left, if they are bounded.
+    left: Vec<u32>,
+    /// Attempts begun beyond the first of the passage, if they are counted.
+    retries: Vec<u32>,
+    /// Kills so far, if they are counted.
+    kills: u32,
+}
+
+/// The local states of all processes that forget nothing.
+type Uncut = Vec<Rc<LocalState>>;
+
+/// Why there is no graph.
+#[derive(Debug)]
+pub(crate) enum Stopped {
+    /// There are too many states.
+    TooMany,
+    /// The algorithm cannot be run in the lab.
+    Fault(Fault),
+    /// A process does something else if its loops forget.
+    Differs(String),
+}
+
+impl From<Fault> for Stopped {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+struct Explorer<'s> {
+    subject: &'s dyn Subject,
+    bounded: bool,
+    /// How many attempts of a passage are followed, if they are counted.
+    retries: Option<u32>,
+    /// How many kills there may be, if they are counted.
+    kills: Option<u32>,
+}
+
+/// One step from a state.
+struct Taken {
+    p: usize,
+    gives_up: bool,
+    to: State,
+    uncut: Rc<LocalState>,
+}
+
+/// Explores the subject; at most so many states.
+pub(crate) fn explore(subject: &dyn Subject, passages: Option<u32>, most: usize) -> Result<Graph, Stopped> {
+    let counted = |most: &u32| *most != ANY_NUMBER;
+    let explorer = Explorer {
+        subject,
+        bounded: passages.is_some(),
+        retries: subject.attempts().filter(counted),
+        kills: subject.kills().filter(counted),
+    };
+    let n = subject.size().n;
+    let uncut: Uncut = (0..n).map(|p| Rc::new(subject.start(p))).collect();
+    let registers = subject.layout().cells().map(|cell| Held(Rc::from(cell.init.copy()))).collect();
+    let left = vec![passages.unwrap_or(0); n];
+    let mut states = vec![State { registers, cut: uncut.clone(), left, retries: vec![0; n], kills: 0 }];
+    let mut first = vec![uncut];
+    let mut ids = FxHashMap::from_iter([(states[0].clone(), 0)]);
+    let mut graph = Graph { depth: vec![0], ..Graph::default() };
+    while graph.edges.len() < states.len() {
+        let from = graph.edges.len();
+        let state = states[from].clone();
+        let mut edges = Vec::new();
+        for p in 0..n {
+            for Taken { p, gives_up, to, uncut } in explorer.steps(&state, p, &first[from][p])? {
+                let mut arrives = first[from].clone();
+                arrives[p] = uncut;
+                let id = match ids.get(&to) {
+                    Some(&id) => {
+                        for q in (0..n).filter(|&q| arrives[q] != first[id][q]) {
+                            explorer.steps(&to, q, &arrives[q])?;
+                        }
+                        id
+                    }
+                    None => {
+                        ids.insert(to.clone(), states.len());
+                        states.push(to);
+                        first.push(arrives);
+                        graph.depth.push(graph.depth[from] + 1);
+                        states.len() - 1
+                    }
+                };
+                edges.push(Edge { p, to: id, gives_up });
+            }
+        }
+        if states.len() > most {
+            return Err(Stopped::TooMany);
+        }
+        graph.edges.push(edges);
+        graph.regions.push(first[from].iter().map(|local| local.region()).collect());
+        graph.sessions.push(first[from].iter().map(|local| local.session()).collect());
+        graph.largest.push(state.registers.iter().map(|held| held.0.magnitude()).max().unwrap_or(0));
+    }
+    Ok(graph)
+}
+
+/// All that is to be the same of an access.
+fn shown(access: &Access) -> impl PartialEq + std::fmt::Debug + use<> {
+    (access.line, access.kind, access.register, access.waits)
+}
+
+impl Explorer<'_> {
+    /// Every step of process `p`.
+    fn steps(&self, state: &State, p: usize, uncut: &LocalState) -> Result<Vec<Taken>, Stopped> {
+        let cut = &*state.cut[p];
+        let moves = self.subject.moves(p, uncut, false)?;
+        self.compare_moves(p, &moves, &self.subject.moves(p, cut, true)?)?;
+        if self.retries.is_some_and(|most| state.retries[p] >= most) {
+            return Ok(Vec::new());
+        }
+        let mut steps = Vec::new();
+        for step in moves {
+            let mut to = state.clone();
+            if let (Choice::Kill, Some(most)) = (step.choice, self.kills) {
+                if state.kills == most {
+                    continue;
+                }
+                to.kills += 1;
+                to.left[p] += u32::from(self.bounded);
+            }
+            if uncut.region() == Region::Remainder && self.bounded {
+                if state.left[p] == 0 {
+                    continue;
+                }
+                to.left[p] -= 1;
+            }
+            let register = self.subject.layout().find(step.access.register);
+            let held = register.map(|register| &*state.registers[register].0);
+            let stepped = self.subject.step(p, uncut, step.choice, held, false)?;
+            let forgetful = self.subject.step(p, cut, step.choice, held, true)?;
+            self.compare_steps(p, &step, &stepped, &forgetful)?;
+            to.cut[p] = Rc::new(forgetful.local);
+            if let Some(register) = register {
+                to.registers[register] =
+                    stepped.effect.map_or_else(|| to.registers[register].clone(), |new| Held(Rc::from(new)));
+            }
+            if self.retries.is_some() {
+                to.retries[p] += u32::from(stepped.retries);
+            }
+            if stepped.local.region() == Region::Critical && uncut.region() != Region::Critical {
+                to.retries[p] = 0;
+            }
+            let gives_up = step.choice.gives_up();
+            steps.push(Taken { p, gives_up, to, uncut: Rc::new(stepped.local) });
+        }
+        Ok(steps)
+    }
+
+    fn compare_moves(&self, p: usize, uncut: &[Move], cut: &[Move]) -> Result<(), Stopped> {
+        let all = |moves: &[Move]| moves.iter().map(|step| (step.choice, shown(&step.access))).collect::<Vec<_>>();
+        let (uncut, cut) = (all(uncut), all(cut));
+        if uncut == cut {
+            return Ok(());
+        }
+        Err(Stopped::Differs(format!("process {p} may do {uncut:?}, and if it forgets, {cut:?}")))
+    }
+
+    fn compare_steps(&self, p: usize, step: &Move, uncut: &Stepped, cut: &Stepped) -> Result<(), Stopped> {
+        let all = |stepped: &Stepped| {
+            let place = (stepped.local.region(), stepped.local.session(), stepped.retries);
+            (place, stepped.effect.as_ref().map(|value| value.text()), stepped.pending.as_ref().map(shown))
+        };
+        let effects = match (&uncut.effect, &cut.effect) {
+            (Some(a), Some(b)) => a.same(&**b),
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        let (uncut, cut) = (all(uncut), all(cut));
+        if effects && uncut == cut {
+            return Ok(());
+        }
+        let line = step.access.line;
+        Err(Stopped::Differs(format!("line {line} of process {p} leads to {uncut:?}, and if it forgets, to {cut:?}")))
+    }
+}
