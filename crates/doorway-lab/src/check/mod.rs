@@ -92,6 +92,9 @@ pub struct Options {
     pub relabel: Option<bool>,
     /// Whether bisimilar local states of a process are merged, where they can be found.
     pub minimise: bool,
+    /// Whether random runs in which loops forget are first compared with runs in which nothing is forgotten. Where one subject
+    /// is checked many times, once is enough.
+    pub rehearse: bool,
 }
 
 /// Any number of passages on atomic registers, no crashes, one worker, at most a million states, bisimilar local states
@@ -109,6 +112,7 @@ impl Default for Options {
             workers: 1,
             relabel: None,
             minimise: true,
+            rehearse: true,
         }
     }
 }
@@ -181,7 +185,9 @@ pub struct Report {
 pub fn check(subject: &dyn Subject, options: &Options, progress: &Progress) -> Result<Report, Fault> {
     let started = Instant::now();
     let timings = Timings::default();
-    timings.stage("rehearse", || rehearse::rehearse(subject, options.registers))?;
+    if options.rehearse {
+        timings.stage("rehearse", || rehearse::rehearse(subject, options.registers))?;
+    }
     let bound = subject.claims().bound.map(|bound| bound(subject.size()));
     let merging = timings
         .stage("minimise", || options.minimise.then(|| Merging::of(subject, options.registers, bound)).flatten());

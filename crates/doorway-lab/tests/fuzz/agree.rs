@@ -80,7 +80,7 @@ pub(crate) fn run(subject: &dyn Subject, options: &Options) -> Result<Report, Re
 /// A subject with the verdicts of the reference.
 pub(crate) struct Comparison<'a> {
     pub(crate) subject: &'a dyn Subject,
-    /// How to check it: without relabelling and without merged local states.
+    /// How to check it: without relabelling, without merged local states, and without a rehearsal but for the first time.
     pub(crate) options: Options,
     pub(crate) graph: &'a Graph,
     pub(crate) decided: Vec<(Property, Decided)>,
@@ -113,7 +113,7 @@ impl Comparison<'_> {
         let states = self.graph.edges.len() as u64;
         let transitions = self.graph.edges.iter().map(|edges| edges.len() as u64).sum::<u64>();
         for (number, properties) in self.groups().iter().enumerate() {
-            let report = match self.run(properties, |_| ()) {
+            let report = match self.run(properties, |options| options.rehearse = number == 0) {
                 Ok(report) => report,
                 Err(refusal) if may_refuse(&refusal) => return Ok(Outcome::Refused),
                 Err(refusal) => return Err(refusal.into_failure()),

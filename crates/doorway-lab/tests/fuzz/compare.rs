@@ -41,7 +41,7 @@ pub(crate) fn compare(program: &Program, without: Without, verdicts: &mut Verdic
     let graph = match explore(program, program.passages, program.states) {
         Err(Refused::TooMany) => return Ok(Outcome::TooMany),
         Err(Refused::Idle) => {
-            return match run(&*subject, &Options { properties: OTHERS.to_vec(), ..options(program) }) {
+            return match run(&*subject, &Options { properties: OTHERS.to_vec(), rehearse: true, ..options(program) }) {
                 Err(Refusal::Panic(words)) => Err(failure("panic", words)),
                 Err(Refusal::Fault(Fault::IdleSection(_) | Fault::IdleIteration(_))) => Ok(Outcome::Refused),
                 // It may have another fault, too, and be refused for that.
@@ -86,6 +86,7 @@ fn options(program: &Program) -> Options {
         workers: program.workers,
         relabel: Some(false),
         minimise: false,
+        rehearse: false,
         ..Options::default()
     }
 }

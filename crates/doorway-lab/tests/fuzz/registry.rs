@@ -66,11 +66,11 @@ impl Case {
                 Some(lasting(format!("line-{}-{what}", lines[below(lines.len())])))
             }
         };
-        let passages = if below(3) == 0 { None } else { Some(1 + below(if n == 3 { 2 } else { 3 }) as u32) };
+        let passages = if n == 3 { Some(1) } else { [None, Some(1), Some(2), Some(3)][below(4)] };
         let abandons = entrant.claims.abandons && below(2) == 0;
         let kills = [None, None, Some(1), Some(2), Some(ANY_NUMBER)][below(5)];
         let (crashes, workers) = (below(2), if below(16) == 0 { 2 } else { 1 });
-        let states = if below(8) == 0 { 8_000 } else { 1_500 };
+        let states = if below(8) == 0 || n == 3 { 6_000 } else { 1_500 };
         let mut case = Self { entrant, mutant, size, abandons, kills, passages, crashes, workers, states };
         case.kills = case.subject().kills();
         case
@@ -86,18 +86,22 @@ impl Case {
         subject
     }
 
-    /// Compares checker and reference, with fewer passages if there are too many states.
+    /// Compares checker and reference, on a smaller case if there are too many states.
     pub(crate) fn compare(&self, verdicts: &mut Verdicts) -> Result<Outcome, Failure> {
-        let subject = self.subject();
         let mut case = self.clone();
         loop {
+            let subject = case.subject();
             let explored = quietly(|| explore(&*subject, case.passages, case.states));
             let Ok(Err(Stopped::TooMany)) = explored else { return case.compare_with(&*subject, explored, verdicts) };
-            case.passages = match case.passages {
-                None => Some(3),
-                Some(1) => return Ok(Outcome::TooMany),
-                Some(passages) => Some(passages - 1),
-            };
+            let Size { n, k, sessions } = case.size;
+            match case.passages {
+                None => case.passages = Some(2),
+                Some(2..) => case.passages = Some(1),
+                _ if n > 2 => case.size = self.entrant.claims.problem.size(2, k.min(2), sessions),
+                _ if case.kills.is_some() => case.kills = None,
+                _ if case.abandons => case.abandons = false,
+                _ => return Ok(Outcome::TooMany),
+            }
         }
     }
 
@@ -109,6 +113,7 @@ impl Case {
             workers: self.workers,
             relabel: Some(false),
             minimise: false,
+            rehearse: false,
             ..Options::default()
         }
     }
@@ -131,7 +136,7 @@ impl Case {
                     Err(words) => words,
                     Ok(_) => unreachable!("it is refused"),
                 };
-                return match run(subject, &Options { properties: asked.collect(), ..self.options() }) {
+                return match run(subject, &Options { properties: asked.collect(), rehearse: true, ..self.options() }) {
                     Err(_) => Ok(Outcome::Refused),
                     Ok(report) => Err(failure("not refused", format!("{why}: {} states", report.states))),
                 };

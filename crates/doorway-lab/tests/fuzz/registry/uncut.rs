@@ -109,7 +109,7 @@ pub(crate) fn explore(subject: &dyn Subject, passages: Option<u32>, most: usize)
                 let id = match ids.get(&to) {
                     Some(&id) => {
                         for q in (0..n).filter(|&q| arrives[q] != first[id][q]) {
-                            explorer.steps(&to, q, &arrives[q])?;
+                            explorer.moves(&to, q, &arrives[q])?;
                         }
                         id
                     }
@@ -141,50 +141,51 @@ fn shown(access: &Access) -> impl PartialEq + std::fmt::Debug + use<> {
 }
 
 impl Explorer<'_> {
-    /// Every step of process `p`.
-    fn steps(&self, state: &State, p: usize, uncut: &LocalState) -> Result<Vec<Taken>, Stopped> {
+    /// Whether process `p` may make the move in this state.
+    fn is_allowed(&self, state: &State, p: usize, choice: Choice) -> bool {
+        let kills = choice != Choice::Kill || self.kills.is_none_or(|most| state.kills < most);
+        let passages = choice.request().is_none() || !self.bounded || state.left[p] > 0;
+        kills && passages && self.retries.is_none_or(|most| state.retries[p] < most)
+    }
+
+    /// What comes of every move of process `p`, with the cut record after it.
+    fn moves(&self, state: &State, p: usize, uncut: &LocalState) -> Result<Vec<(Move, Stepped, LocalState)>, Stopped> {
         let cut = &*state.cut[p];
-        let moves = self.subject.moves(p, uncut, false)?;
+        let mut moves = self.subject.moves(p, uncut, false)?;
         self.compare_moves(p, &moves, &self.subject.moves(p, cut, true)?)?;
-        if self.retries.is_some_and(|most| state.retries[p] >= most) {
-            return Ok(Vec::new());
-        }
-        let mut steps = Vec::new();
-        for step in moves {
-            let mut to = state.clone();
-            if let (Choice::Kill, Some(most)) = (step.choice, self.kills) {
-                if state.kills == most {
-                    continue;
-                }
-                to.kills += 1;
-                to.left[p] += u32::from(self.bounded);
-            }
-            if uncut.region() == Region::Remainder && self.bounded {
-                if state.left[p] == 0 {
-                    continue;
-                }
-                to.left[p] -= 1;
-            }
+        moves.retain(|step| self.is_allowed(state, p, step.choice));
+        let make = |step: Move| {
             let register = self.subject.layout().find(step.access.register);
             let held = register.map(|register| &*state.registers[register].0);
             let stepped = self.subject.step(p, uncut, step.choice, held, false)?;
             let forgetful = self.subject.step(p, cut, step.choice, held, true)?;
             self.compare_steps(p, &step, &stepped, &forgetful)?;
-            to.cut[p] = Rc::new(forgetful.local);
-            if let Some(register) = register {
-                to.registers[register] =
-                    stepped.effect.map_or_else(|| to.registers[register].clone(), |new| Held(Rc::from(new)));
+            Ok((step, stepped, forgetful.local))
+        };
+        moves.into_iter().map(make).collect()
+    }
+
+    /// Every step of process `p`.
+    fn steps(&self, state: &State, p: usize, uncut: &LocalState) -> Result<Vec<Taken>, Stopped> {
+        let take = |(step, stepped, cut): (Move, Stepped, LocalState)| {
+            let mut to = state.clone();
+            let (from, region) = (uncut.region(), stepped.local.region());
+            if step.choice == Choice::Kill && self.kills.is_some() {
+                to.kills += 1;
+                to.left[p] += u32::from(self.bounded);
             }
-            if self.retries.is_some() {
-                to.retries[p] += u32::from(stepped.retries);
-            }
-            if stepped.local.region() == Region::Critical && uncut.region() != Region::Critical {
+            to.left[p] -= u32::from(from == Region::Remainder && self.bounded);
+            to.retries[p] += u32::from(stepped.retries && self.retries.is_some());
+            if region == Region::Critical && from != Region::Critical {
                 to.retries[p] = 0;
             }
-            let gives_up = step.choice.gives_up();
-            steps.push(Taken { p, gives_up, to, uncut: Rc::new(stepped.local) });
-        }
-        Ok(steps)
+            to.cut[p] = Rc::new(cut);
+            if let (Some(new), Some(register)) = (stepped.effect, self.subject.layout().find(step.access.register)) {
+                to.registers[register] = Held(Rc::from(new));
+            }
+            Taken { p, gives_up: step.choice.gives_up(), to, uncut: Rc::new(stepped.local) }
+        };
+        Ok(self.moves(state, p, uncut)?.into_iter().map(take).collect())
     }
 
     fn compare_moves(&self, p: usize, uncut: &[Move], cut: &[Move]) -> Result<(), Stopped> {
@@ -197,19 +198,21 @@ impl Explorer<'_> {
     }
 
     fn compare_steps(&self, p: usize, step: &Move, uncut: &Stepped, cut: &Stepped) -> Result<(), Stopped> {
-        let all = |stepped: &Stepped| {
-            let place = (stepped.local.region(), stepped.local.session(), stepped.retries);
-            (place, stepped.effect.as_ref().map(|value| value.text()), stepped.pending.as_ref().map(shown))
+        let place = |stepped: &Stepped| {
+            let pending = stepped.pending.as_ref().map(shown);
+            (stepped.local.region(), stepped.local.session(), stepped.retries, pending)
         };
         let effects = match (&uncut.effect, &cut.effect) {
             (Some(a), Some(b)) => a.same(&**b),
             (a, b) => a.is_none() && b.is_none(),
         };
-        let (uncut, cut) = (all(uncut), all(cut));
-        if effects && uncut == cut {
+        if effects && place(uncut) == place(cut) {
             return Ok(());
         }
         let line = step.access.line;
-        Err(Stopped::Differs(format!("line {line} of process {p} leads to {uncut:?}, and if it forgets, to {cut:?}")))
+        let all =
+            |stepped: &Stepped| format!("{:?}, {:?}", place(stepped), stepped.effect.as_ref().map(|new| new.text()));
+        let (uncut, cut) = (all(uncut), all(cut));
+        Err(Stopped::Differs(format!("line {line} of process {p} leads to {uncut}, and if it forgets, to {cut}")))
     }
 }
