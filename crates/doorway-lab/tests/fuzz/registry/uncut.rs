@@ -94,7 +94,8 @@ pub(crate) fn explore(subject: &dyn Subject, passages: Option<u32>, most: usize)
     let uncut: Uncut = (0..n).map(|p| Rc::new(subject.start(p))).collect();
     let registers = subject.layout().cells().map(|cell| Held(Rc::from(cell.init.copy()))).collect();
     let left = vec![passages.unwrap_or(0); n];
-    let mut states = vec![State { registers, cut: uncut.clone(), left, retries: vec![0; n], kills: 0 }];
+    let start = State { registers, cut: uncut.clone(), left, retries: vec![0; n], kills: 0 };
+    let mut states = vec![Rc::new(start)];
     let mut first = vec![uncut];
     let mut ids = FxHashMap::from_iter([(states[0].clone(), 0)]);
     let mut graph = Graph { depth: vec![0], ..Graph::default() };
@@ -114,6 +115,7 @@ pub(crate) fn explore(subject: &dyn Subject, passages: Option<u32>, most: usize)
                         id
                     }
                     None => {
+                        let to = Rc::new(to);
                         ids.insert(to.clone(), states.len());
                         states.push(to);
                         first.push(arrives);
