@@ -55,6 +55,8 @@ pub struct Machine<'s> {
     kind: RegisterKind,
     cut: bool,
     describe: bool,
+    /// Whether steps are remembered instead of replayed.
+    remember: bool,
     last: Event,
 }
 
@@ -83,6 +85,7 @@ impl<'s> Machine<'s> {
             kind,
             cut,
             describe: true,
+            remember: false,
             last: Event::none(),
         })
     }
@@ -90,6 +93,13 @@ impl<'s> Machine<'s> {
     /// Leaves out the words in [`Event::access`], which take time, and remembers steps instead of replaying them.
     #[must_use]
     pub fn silent(mut self) -> Self {
+        self.remember = true;
+        self.wordless()
+    }
+
+    /// Leaves out the words in [`Event::access`], and replays every step all the same.
+    #[must_use]
+    pub(crate) fn wordless(mut self) -> Self {
         self.describe = false;
         self
     }

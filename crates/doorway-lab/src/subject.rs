@@ -89,6 +89,11 @@ impl LocalState {
         }
     }
 
+    /// What the process has asked for; nothing in the remainder.
+    pub fn session(&self) -> Session {
+        self.session
+    }
+
     /// The same state with its tickets replaced.
     pub(crate) fn relabel(&self, f: Relabel<'_>) -> Self {
         Self {

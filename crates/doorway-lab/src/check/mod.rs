@@ -147,7 +147,9 @@ impl Task<'_> {
     fn checked(&self) -> Result<Report, Unchecked> {
         let Self { subject, options, timings, .. } = *self;
         let started = Instant::now();
-        timings.stage("rehearse", || rehearse::rehearse(subject, options.registers))?;
+        if options.rehearse {
+            timings.stage("rehearse", || rehearse::rehearse(subject, options.registers))?;
+        }
         let bound = subject.claims().bound.map(|bound| bound(subject.size()));
         let merging = timings
             .stage("minimise", || options.minimise.then(|| Merging::of(subject, options.registers, bound)).flatten());

@@ -28,6 +28,9 @@ pub struct Options {
     pub relabel: Option<bool>,
     /// Whether bisimilar local states of a process are merged, where they can be found.
     pub minimise: bool,
+    /// Whether random runs in which loops forget are first compared with runs in which nothing is forgotten. Where one subject
+    /// is checked many times, once is enough.
+    pub rehearse: bool,
     /// The bytes of memory that states and their graph may take; more states go to disk. `None` for no bound.
     pub max_memory: Option<u64>,
     /// Where states go that memory does not hold; `None` for `$TMPDIR`, or else `/var/tmp`.
@@ -49,6 +52,7 @@ impl Default for Options {
             workers: 1,
             relabel: None,
             minimise: true,
+            rehearse: true,
             max_memory: None,
             disk: None,
         }

@@ -16,7 +16,7 @@ impl Machine<'_> {
     /// Whether steps are remembered.
     #[inline]
     pub(super) fn remembers(&self) -> bool {
-        !self.describe && self.cut && self.kind == RegisterKind::Atomic
+        self.remember && self.cut && self.kind == RegisterKind::Atomic
     }
 
     /// Process `p` makes its move of this index. What it has done is the [last](Self::last) step then.

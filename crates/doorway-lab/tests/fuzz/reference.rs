@@ -5,7 +5,7 @@
 
 use std::{cell::Cell, rc::Rc};
 
-use doorway_core::Ticket;
+use doorway_core::{Session, Ticket};
 use doorway_lab::Region;
 use rustc_hash::FxHashMap;
 
@@ -37,6 +37,8 @@ pub(crate) struct Edge {
 pub(crate) struct Graph {
     pub(crate) depth: Vec<usize>,
     pub(crate) regions: Vec<Vec<Region>>,
+    /// What each process has asked for; nothing in the remainder, and where there are no sessions.
+    pub(crate) sessions: Vec<Vec<Session>>,
     pub(crate) edges: Vec<Vec<Edge>>,
     /// The largest number in a register of each state.
     pub(crate) largest: Vec<u64>,
@@ -78,6 +80,7 @@ pub(crate) fn explore(program: &Program, passages: Option<u32>, most: usize) -> 
         }
         graph.edges.push(edges);
         graph.regions.push(state.processes.iter().map(|process| process.region()).collect());
+        graph.sessions.push(vec![Session::NONE; program.n]);
         let size = |value: &Val| {
             if let Val::Ticket(ticket) = value { doorway_core::raw::number(*ticket) } else { value.num() }
         };
