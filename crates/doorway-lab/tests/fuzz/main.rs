@@ -38,7 +38,7 @@ use registry::Case;
 /// How many programs `cargo test` runs.
 const PROGRAMS: u64 = 8_000;
 /// How many mutants of the registry's algorithms `cargo test` runs.
-const MUTANTS: u64 = 500;
+const MUTANTS: u64 = 400;
 
 /// The cases to run: the one that the variable names, or so many.
 fn cases(only: &str, usual: u64, share: u64) -> Range<u64> {
