@@ -1,6 +1,7 @@
 //! Doorway's judge: runs the algorithms of `doorway-core` on other memories.
 //!
 //! - [`check`](check()) explores every interleaving and decides properties, with counterexamples that can be replayed;
+//! - [`promela`](promela()) writes the learned automata down, to be explored by SPIN;
 //! - [`simulate`](simulate::simulate) makes long runs under a scheduler and counts remote memory references;
 //! - [`rmr`] does so for one n after the other and says how the references grow; [`most`](most()) finds their maximum
 //!   over all runs;
@@ -30,8 +31,8 @@ pub mod trace;
 pub mod viewer;
 
 pub use check::{
-    Comparison, Difference, Incomparable, Joint, Limits, Maxima, Most, Options, Progress, Report, Verdict, attempts,
-    check, equivalent, kills, most,
+    Comparison, Difference, Incomparable, Joint, Limits, Maxima, Most, Options, Progress, Report, Unmodelled, Verdict,
+    attempts, check, equivalent, kills, most, promela,
 };
 pub use entrant::Entrant;
 pub use fault::Fault;

@@ -32,6 +32,7 @@ mod overtaking;
 mod pack;
 mod parallel;
 mod progress;
+mod promela;
 mod rehearse;
 mod relabel;
 mod remembering;
@@ -57,6 +58,7 @@ pub use self::{
     cost::{Limits, Maxima, Most, most},
     equivalence::{Comparison, Difference, Incomparable, Joint, equivalent},
     explore::Progress,
+    promela::{Unmodelled, promela},
 };
 use self::{
     decide::{Conclude, safety_event},
@@ -201,26 +203,9 @@ fn explored(
     progress: &Progress,
     timings: &Timings,
 ) -> Result<Report, Fault> {
-    let size = subject.size();
-    let retries = subject.attempts().map(|most| options.retries.unwrap_or(most));
-    // With any number of attempts tickets have to be relabelled, or there would be no end of them.
-    let endless = options.passages.is_none() || options.endless.is_some() || retries == Some(ANY_NUMBER);
-    let relabel = options.relabel.unwrap_or(endless || options.registers == RegisterKind::Safe) && has_tickets(subject);
-    let rules = Rules {
-        k: size.k,
-        bounded: options.passages.is_some(),
-        endless: options.endless,
-        retries: retries.filter(|&most| most != ANY_NUMBER),
-        kills: subject.kills().filter(|&most| most != ANY_NUMBER),
-        kind: options.registers,
-        relabel,
-        gap: (subject.claims().gap)(size),
-        ghost: Ghost::Nothing,
-        bound: subject.claims().bound.map(|bound| bound(size)),
-        charge: None,
-    };
+    let rules = rules(subject, options);
     let started = Instant::now();
-    let mut space = Space::new(subject, options.registers, relabel.then_some(rules.gap))?;
+    let mut space = Space::new(subject, options.registers, rules.relabel.then_some(rules.gap))?;
     let locals = merging.as_ref().map(|merging| merging.locals);
     if let Some(merging) = merging {
         space.merge(merging);
@@ -239,6 +224,28 @@ fn explored(
     let mut report = search.run(&mut conclude)?;
     report.locals = locals;
     Ok(report)
+}
+
+/// What the search for these options is about.
+fn rules(subject: &dyn Subject, options: &Options) -> Rules {
+    let size = subject.size();
+    let retries = subject.attempts().map(|most| options.retries.unwrap_or(most));
+    // With any number of attempts tickets have to be relabelled, or there would be no end of them.
+    let endless = options.passages.is_none() || options.endless.is_some() || retries == Some(ANY_NUMBER);
+    let relabel = options.relabel.unwrap_or(endless || options.registers == RegisterKind::Safe) && has_tickets(subject);
+    Rules {
+        k: size.k,
+        bounded: options.passages.is_some(),
+        endless: options.endless,
+        retries: retries.filter(|&most| most != ANY_NUMBER),
+        kills: subject.kills().filter(|&most| most != ANY_NUMBER),
+        kind: options.registers,
+        relabel,
+        gap: (subject.claims().gap)(size),
+        ghost: Ghost::Nothing,
+        bound: subject.claims().bound.map(|bound| bound(size)),
+        charge: None,
+    }
 }
 
 /// The events at which the search stops, because they violate one of the properties.

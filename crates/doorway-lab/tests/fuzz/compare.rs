@@ -113,7 +113,7 @@ pub(crate) fn compare(program: &Program, without: Without, verdicts: &mut Verdic
     Ok(outcome)
 }
 
-fn options(program: &Program, properties: &[Property]) -> Options {
+pub(crate) fn options(program: &Program, properties: &[Property]) -> Options {
     Options {
         passages: program.passages,
         crashes: program.crashes,

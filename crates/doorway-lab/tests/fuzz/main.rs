@@ -8,7 +8,7 @@
 //!
 //! `DOORWAY_FUZZ_SEED` changes the cases, `DOORWAY_FUZZ_CASE` runs one of them, and `DOORWAY_FUZZ_WITHOUT=h1,h7` leaves
 //! out kinds of programs (see [`generate::Without`]). `DOORWAY_FUZZ_ALL=1` goes on after a failure and shows one program for
-//! each way to fail.
+//! each way to fail. `DOORWAY_FUZZ_SPIN` is how many programs are compared with SPIN (see `spin.rs`).
 
 mod compare;
 mod decide;
@@ -20,6 +20,7 @@ mod process;
 mod program;
 mod reference;
 mod shrink;
+mod spin;
 
 use std::{
     collections::BTreeMap,
