@@ -37,29 +37,26 @@ const PROGRAMS: usize = 15;
 /// Programs with fewer states tell little, those with more take long.
 const STATES: std::ops::RangeInclusive<u64> = 20..=2000;
 
-/// An algorithm of the registry: name, mutant, size, passages, kills, and whether waits may be given
-/// up.
-type Instance = (&'static str, Option<&'static str>, Size, Option<u32>, u32, bool);
+/// An algorithm of the registry: name, mutant, size, passages.
+type Instance = (&'static str, Option<&'static str>, Size, Option<u32>);
 
 fn registry() -> Vec<Instance> {
     let (two, three) = (Size::mutex(2), Size::mutex(3));
-    let slots = |n, k| Size { n, k, sessions: 0 };
-    let groups = |n, sessions| Size { n, k: 1, sessions };
+    let groups = Size::group(2, 2);
     vec![
-        ("bakery", None, two, Some(2), 0, false),
-        ("bakery", Some("without-line-3"), two, Some(2), 0, false),
-        ("burns-lamport", None, two, None, 0, false),
-        ("burns-lamport", Some("without-line-10"), three, Some(1), 0, false),
-        ("black-white-bakery", None, two, None, 0, false),
-        ("black-white-bakery", Some("without-line-12"), two, None, 0, false),
-        ("yang-anderson", None, three, None, 0, false),
-        ("mcs", Some("reads-then-writes"), two, Some(2), 0, false),
-        ("queue", None, slots(3, 2), None, 0, false),
-        ("k-bakery", None, slots(3, 2), Some(1), 0, false),
-        ("randomized", None, two, Some(1), 0, false),
-        ("group-black-white-bakery", None, groups(2, 2), None, 0, false),
-        ("group-black-white-bakery", Some("naive"), groups(2, 2), None, 0, false),
-        ("recoverable", None, two, Some(1), 1, true),
+        ("bakery", None, two, Some(2)),
+        ("bakery", Some("without-line-3"), two, Some(2)),
+        ("burns-lamport", None, two, None),
+        ("burns-lamport", Some("without-line-10"), three, Some(1)),
+        ("black-white-bakery", None, two, None),
+        ("black-white-bakery", Some("without-line-3"), two, None),
+        ("yang-anderson", None, two, None),
+        ("mcs", Some("reads-then-writes"), two, Some(2)),
+        ("queue", None, Size::slots(3, 2), None),
+        ("k-bakery", None, Size::slots(3, 2), Some(1)),
+        ("randomized", None, two, Some(1)),
+        ("group-black-white-bakery", None, groups, None),
+        ("group-black-white-bakery", Some("without-line-17"), groups, Some(1)),
     ]
 }
 
@@ -79,11 +76,9 @@ impl Source {
     fn build(&self) -> Box<dyn Subject> {
         match self {
             Self::Program(program) => subject(program),
-            Self::Registry((name, mutant, size, _, kills, abandons)) => {
+            Self::Registry((name, mutant, size, _)) => {
                 let entrant = Entrant::named(name).expect("it is in the registry");
-                let mut subject = entrant.build(*size, *mutant, *abandons).expect("it serves that size");
-                assert!(*kills == 0 || subject.let_kill(*kills), "{name} notices kills");
-                subject
+                entrant.build(*size, *mutant, false).expect("it serves that size")
             }
         }
     }
@@ -91,7 +86,7 @@ impl Source {
 
 impl Case {
     fn registered(instance: Instance) -> Self {
-        let (name, mutant, size, passages, ..) = instance;
+        let (name, mutant, size, passages) = instance;
         let mutant = mutant.map_or(String::new(), |mutant| format!(", {mutant}"));
         let name = format!("{name}{mutant}, {size}");
         Self { name, source: Source::Registry(instance), options: Options { passages, ..Options::default() } }
@@ -190,7 +185,7 @@ fn theirs(directory: &Path, model: &str) -> Result<Found, String> {
     Ok(Found { states, exclusion: errors == 0 })
 }
 
-/// Compares a case, with local states merged and not; how many models there were.
+/// Compares a case, with local states merged and not; returns what was found in each model.
 fn compare(case: &Case, directory: &Path) -> Result<Vec<Found>, String> {
     let mut models: Vec<String> = Vec::new();
     let mut found = Vec::new();
