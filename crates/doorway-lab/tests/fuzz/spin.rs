@@ -49,7 +49,7 @@ fn registry() -> Vec<Instance> {
         ("burns-lamport", None, two, None),
         ("burns-lamport", Some("without-line-10"), three, Some(1)),
         ("black-white-bakery", None, two, None),
-        ("black-white-bakery", Some("without-line-3"), two, None),
+        ("black-white-bakery", Some("without-line-3"), two, Some(2)),
         ("yang-anderson", None, two, None),
         ("mcs", Some("reads-then-writes"), two, Some(2)),
         ("queue", None, Size::slots(3, 2), None),
