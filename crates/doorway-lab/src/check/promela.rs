@@ -1,8 +1,8 @@
 //! Writes the learned automata down in Promela, the language of SPIN, so that another model checker
 //! can explore them.
 //!
-//! The model has the same states as the search: the numbers of the registers' values, the numbers of
-//! the local states, and what is counted. Each move of a local state is one `d_step`, which is one
+//! The model has the same states as the search: the numbers of the registers' values, the numbers
+//! of the local states, and what is counted. Each move of a local state is one `d_step`, which is one
 //! transition to SPIN. So SPIN stores as many states as the search has found, if both are right. A
 //! value that the search has never met in a local state leads to `assert(false)`: a transition that
 //! the search has missed is an error of the model.
@@ -55,8 +55,8 @@ impl From<Fault> for Unmodelled {
 
 /// Explores a subject and returns a Promela model of its learned automata.
 ///
-/// The search is that of [`check`](super::check()) with no properties. SPIN stores as many states as
-/// it finds, and violates the model's assertion if exclusion is violated.
+/// The search is that of [`check`](crate::check()) with no properties. SPIN stores as many states
+/// as it finds, and violates the model's assertion if exclusion is violated.
 ///
 /// # Errors
 /// When registers are not atomic, tickets would be relabelled, the search is not complete, or the
