@@ -1,6 +1,7 @@
 //! Doorway's judge: runs the algorithms of `doorway-core` on other memories.
 //!
 //! - [`check`](check()) explores every interleaving and decides properties, with counterexamples that can be replayed;
+//! - [`promela`](promela()) writes the learned automata down, to be explored by SPIN;
 //! - [`simulate`](simulate::simulate) makes long runs under a scheduler and counts remote memory references;
 //! - [`rmr`] does so for one n after the other and says how the references grow; [`most`](most()) finds their maximum
 //!   over all runs;
@@ -31,7 +32,8 @@ pub mod viewer;
 
 pub use check::{
     Checkpoint, CheckpointError, Comparison, Difference, Incomparable, Joint, Limits, Maxima, Most, Options, Progress,
-    Report, Unchecked, Verdict, attempts, available_memory, check, check_kept, equivalent, kills, most,
+    Report, Unchecked, Unmodelled, Verdict, attempts, available_memory, check, check_kept, equivalent, kills, most,
+    promela,
 };
 pub use entrant::Entrant;
 pub use fault::Fault;

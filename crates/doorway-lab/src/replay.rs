@@ -9,6 +9,9 @@
 //! it, in helpers, recursion and plain `for` loops as well. The source location in an entry is compared as a safeguard; it
 //! identifies nothing.
 //!
+//! The line that a section names inside a loop or scope is forgotten after each round, and after the call: otherwise it would
+//! depend on where the record begins.
+//!
 //! With `cut` off nothing is forgotten and the record holds answers alone. Counterexamples are replayed like that before they
 //! are printed, and every check compares cut with uncut runs first.
 
@@ -323,8 +326,9 @@ impl<'a> Replay<'a> {
             Call::Open(round, carried) => (round, carried.unwrap_or(init)),
             Call::Closed(result) => return Ok(result),
         };
-        let (mut before, mut idle) = (self.accesses, 0);
+        let (mut before, mut idle, line) = (self.accesses, 0, self.line);
         for (round, i) in items.into_iter().enumerate().skip(skip) {
+            self.line = line;
             match body(self, carried, i)? {
                 ControlFlow::Break(result) => {
                     carried = result;
@@ -339,6 +343,7 @@ impl<'a> Replay<'a> {
             }
             self.carry(place, start, round + 1, self.accesses > entered, &Some(carried.clone()));
         }
+        self.line = line;
         self.close(place, start, self.accesses > entered, &carried);
         Ok(carried)
     }
@@ -374,12 +379,15 @@ impl<'a> Replay<'a> {
         };
         // Neither the round nor whether it is the first is kept, or there would be no end of states.
         self.carry(place, start, 0, true, &state);
+        let line = self.line;
         loop {
             let before = self.accesses;
             self.round = Some(before);
+            self.line = line;
             match body(self, state)? {
                 ControlFlow::Break(result) => {
                     self.round = outer;
+                    self.line = line;
                     self.close(place, start, self.accesses > entered, &result);
                     return Ok(result);
                 }

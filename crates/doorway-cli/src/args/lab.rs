@@ -67,6 +67,11 @@ the search is slower, and what needs the graph of all states in memory is not de
 With --equivalent-to, both algorithms are run side by side: after every schedule, is everybody in the
 same region (remainder, trying, critical, exit) in both? Nothing else is decided then.
 
+With --promela, the model is of the automata that the checker has learned: each state of the search is
+a state of the model, and each step one transition. SPIN stores as many states as the search of all
+states finds, and asserts exclusion. Registers have to be atomic, and the passages of algorithms with
+tickets bounded. A search that stops at --max-states makes no model.
+
 Examples:
   doorway lab check bakery -n 3
   doorway lab check bakery --property fifo-enabling
@@ -74,6 +79,7 @@ Examples:
   doorway lab check burns-lamport -n 3 --property starvation-freedom --trace starved.json
   doorway lab check k-bakery -n 4 -k 2 --passages 1 --property fife --trace fife.html
   doorway lab check black-white-bakery --mutant as-printed
+  doorway lab check bakery --passages 2 --promela bakery.pml
   doorway lab check group-black-white-bakery -n 3 --sessions 2
   doorway lab check k-bakery -n 4 -k 2 --passages 1 --max-states 1000000000 --checkpoint search";
 
@@ -261,6 +267,9 @@ pub(crate) struct Check {
     /// Write the first counterexample here, for `lab replay`, or to look at if it is .html or .svg
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
+    /// Also write a model in Promela here, to be explored by SPIN
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["equivalent_to", "script"])]
+    pub(crate) promela: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

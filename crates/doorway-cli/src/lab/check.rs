@@ -4,8 +4,8 @@ use std::{fs, path::Path, process::ExitCode, thread, time::Duration};
 
 use doorway_core::{ANY_NUMBER, Primitive, Problem, Property, RegisterKind};
 use doorway_lab::{
-    Entrant, Options, Progress, Report, Subject, Verdict, attempts, available_memory, check, kills, trace::Trace,
-    viewer::Film,
+    Entrant, Options, Progress, Report, Subject, Unmodelled, Verdict, attempts, available_memory, check, kills,
+    promela, trace::Trace, viewer::Film,
 };
 use serde_json::{Value, json};
 
@@ -24,6 +24,9 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
     }
     if let Some(path) = &args.script {
         return super::script::run(args, path);
+    }
+    if let Some(path) = &args.promela {
+        write_model(args, path)?;
     }
     let found = attended(args)?;
     let report = &found.report;
@@ -67,6 +70,29 @@ fn attended(args: &Check) -> Result<Found, Failure> {
     let options = options(args, entrant, &*subject)?;
     let report = kept::check(args, &*subject, &options)?;
     Ok(Found { entrant, subject, options, report })
+}
+
+/// Writes a model of the learned automata, in Promela.
+fn write_model(args: &Check, path: &Path) -> Result<(), Failure> {
+    let (entrant, subject) = super::instance(&args.instance)?;
+    let options = options(args, entrant, &*subject)?;
+    let progress = Progress::default();
+    let file = path.display();
+    match watched(&progress, || promela(&*subject, &options, &progress)) {
+        Ok(model) => {
+            write(path, &model)?;
+            let command = format!("spin -a {file} && gcc -O2 -DSAFETY -o pan pan.c && ./pan -c0 -m1000000");
+            say(format_args!("{file} has the model in Promela; run it: {command}"));
+            Ok(())
+        }
+        // The check says the same in its exit code.
+        Err(incomplete @ Unmodelled::Incomplete(_)) => {
+            say(format_args!("{incomplete}, so {file} was not written"));
+            Ok(())
+        }
+        Err(Unmodelled::Fault(fault)) => Err(Failure::Fault(fault)),
+        Err(unmodelled) => Err(Failure::Usage(format!("--promela {file}: {unmodelled}"))),
+    }
 }
 
 /// Saves a trace for `lab replay`, or as a page or a picture to look at.

@@ -36,6 +36,7 @@ mod overtaking;
 mod pack;
 mod parallel;
 mod progress;
+mod promela;
 mod rehearse;
 mod relabel;
 mod remembering;
@@ -76,6 +77,7 @@ pub use self::{
     cost::{Limits, Maxima, Most, most},
     equivalence::{Comparison, Difference, Incomparable, Joint, equivalent},
     options::Options,
+    promela::{Unmodelled, promela},
     report::{Report, Unchecked, Verdict},
     room::available_memory,
     watch::Progress,
@@ -176,30 +178,12 @@ impl Task<'_> {
     /// what the search that was kept took.
     fn explored(&self, locals: Locals) -> Result<Report, Unchecked> {
         let Self { subject, options, progress, checkpoint, timings } = *self;
-        let size = subject.size();
-        let retries = subject.attempts().map(|most| options.retries.unwrap_or(most));
-        // With any number of attempts tickets have to be relabelled, or there would be no end of them.
-        let endless = options.passages.is_none() || options.endless.is_some() || retries == Some(ANY_NUMBER);
-        let relabel =
-            options.relabel.unwrap_or(endless || options.registers == RegisterKind::Safe) && has_tickets(subject);
-        let rules = Rules {
-            k: size.k,
-            bounded: options.passages.is_some(),
-            endless: options.endless,
-            retries: retries.filter(|&most| most != ANY_NUMBER),
-            kills: subject.kills().filter(|&most| most != ANY_NUMBER),
-            kind: options.registers,
-            relabel,
-            gap: (subject.claims().gap)(size),
-            ghost: Ghost::Nothing,
-            bound: subject.claims().bound.map(|bound| bound(size)),
-            charge: None,
-        };
+        let rules = rules(subject, options);
         let started = Instant::now();
         // An earlier search may have ended, whose local states were merged.
         progress.finished.store(false, Relaxed);
         [&progress.resumed, &progress.kept].into_iter().for_each(|count| count.store(0, Relaxed));
-        let mut space = Space::new(subject, options.registers, relabel.then_some(rules.gap))?;
+        let mut space = Space::new(subject, options.registers, rules.relabel.then_some(rules.gap))?;
         let (mut merged, in_words) = (None, locals.in_words());
         if let Locals::Merged(merging) = locals {
             merged = Some(merging.locals);
@@ -239,6 +223,28 @@ impl Task<'_> {
         report.locals = merged;
         report.elapsed = conclude.before;
         Ok(report)
+    }
+}
+
+/// What the search for these options is about.
+fn rules(subject: &dyn Subject, options: &Options) -> Rules {
+    let size = subject.size();
+    let retries = subject.attempts().map(|most| options.retries.unwrap_or(most));
+    // With any number of attempts tickets have to be relabelled, or there would be no end of them.
+    let endless = options.passages.is_none() || options.endless.is_some() || retries == Some(ANY_NUMBER);
+    let relabel = options.relabel.unwrap_or(endless || options.registers == RegisterKind::Safe) && has_tickets(subject);
+    Rules {
+        k: size.k,
+        bounded: options.passages.is_some(),
+        endless: options.endless,
+        retries: retries.filter(|&most| most != ANY_NUMBER),
+        kills: subject.kills().filter(|&most| most != ANY_NUMBER),
+        kind: options.registers,
+        relabel,
+        gap: (subject.claims().gap)(size),
+        ghost: Ghost::Nothing,
+        bound: subject.claims().bound.map(|bound| bound(size)),
+        charge: None,
     }
 }
 

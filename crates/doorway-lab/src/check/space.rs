@@ -2,6 +2,7 @@
 //! number, and what each move does. Learned from the very code that ships, once; the search then runs on the numbers.
 
 mod bounded;
+mod outcomes;
 
 use std::sync::Arc;
 

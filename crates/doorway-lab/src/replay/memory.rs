@@ -102,11 +102,12 @@ impl Memory for Replay<'_> {
         R: Local,
         F: Fn(&mut Self) -> Result<R, Stop> + Sync,
     {
-        let (place, start, entered) = (Location::caller(), self.log.len(), self.accesses);
+        let (place, start, entered, line) = (Location::caller(), self.log.len(), self.accesses, self.line);
         if let Call::Closed(result) = self.call(place, ())? {
             return Ok(result);
         }
         let result = body(self)?;
+        self.line = line;
         self.close(place, start, self.accesses > entered, &result);
         Ok(result)
     }

@@ -78,7 +78,7 @@ pub(crate) fn compare(program: &Program, without: Without, verdicts: &mut Verdic
     Ok(outcome)
 }
 
-fn options(program: &Program) -> Options {
+pub(crate) fn options(program: &Program) -> Options {
     Options {
         passages: program.passages,
         crashes: program.crashes,

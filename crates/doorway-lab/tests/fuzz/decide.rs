@@ -34,7 +34,7 @@ pub(crate) fn decide(graph: &Graph, property: Property, terms: Terms) -> Decided
     };
     let never = |bad: bool| Decided { holds: !bad, shortest: None };
     let linger = |region: Region| (0..n).any(|p| lingers(graph, p, |state| graph.regions[state][p] == region));
-    // Order is about doorways that are passed in a bounded number of steps.
+    // Order is about doorways that are passed in a bounded number of steps, but for ordered entry.
     let order = matches!(property, Property::Fcfs | Property::KFcfs | Property::Fife | Property::StrongConcurrentEntry);
     if order && linger(Region::Doorway) {
         return never(true);
@@ -53,6 +53,11 @@ pub(crate) fn decide(graph: &Graph, property: Property, terms: Terms) -> Decided
         Property::BoundedDoorway => never(linger(Region::Doorway)),
         Property::Fcfs => overtaking(graph, n, conflicting, |before, _| !before.is_empty()),
         Property::KFcfs => overtaking(graph, n, conflicting, |before, _| before.len() >= k),
+        Property::OrderedEntry => {
+            let sessions = graph.sessions.iter().flatten().any(|&session| session != Session::NONE);
+            let most = if sessions { 1 } else { k };
+            overtaking(graph, n, conflicting, |before, _| before.len() >= most)
+        }
         Property::Fife => {
             let kept: Vec<Vec<bool>> = (0..n).map(|p| enabling::not_enabled(graph, p, Region::Critical)).collect();
             let alike = |state: usize, p: usize, q: usize| graph.sessions[state][p] == graph.sessions[state][q];

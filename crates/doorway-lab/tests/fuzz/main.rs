@@ -11,6 +11,8 @@
 //! cases. `DOORWAY_FUZZ_CASE` runs one of the programs, `DOORWAY_FUZZ_REGISTRY_CASE` one of the mutants. `DOORWAY_FUZZ_WITHOUT=h1,h7`
 //! leaves out kinds of programs (see [`generate::Without`]). `DOORWAY_FUZZ_ALL=1` goes on after a failure and shows one case
 //! for each way to fail.
+//!
+//! `DOORWAY_FUZZ_SPIN` is how many programs are compared with SPIN (see `spin.rs`).
 
 mod agree;
 mod compare;
@@ -26,6 +28,7 @@ mod program;
 mod reference;
 mod registry;
 mod shrink;
+mod spin;
 
 use std::{env, marker::PhantomData, ops::Range};
 
