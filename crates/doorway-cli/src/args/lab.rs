@@ -255,7 +255,7 @@ pub(crate) struct Check {
     /// Keep an interrupted search in this file, and go on with one that is kept there
     #[arg(long, value_name = "FILE", conflicts_with_all = ["equivalent_to", "script"])]
     pub(crate) checkpoint: Option<PathBuf>,
-    /// Memory for states, such as 500M or 8G; more states go to disk; default: 80 % of what is available
+    /// Memory for states, such as 8G; more go to disk; default: 80 % of what is available
     #[arg(long, value_name = "SIZE", value_parser = bytes, conflicts_with_all = ["equivalent_to", "script"])]
     pub(crate) max_memory: Option<u64>,
     /// Show how long each stage took (--json always has it)
