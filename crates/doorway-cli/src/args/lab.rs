@@ -10,7 +10,7 @@ pub(crate) enum Lab {
     List(List),
     /// Explore every interleaving and decide the algorithm's properties
     #[command(after_help = CHECK_HELP)]
-    Check(Check),
+    Check(Box<Check>),
     /// Run a long schedule and count remote memory references
     #[command(after_help = SIMULATE_HELP)]
     Simulate(Simulate),

@@ -11,8 +11,8 @@ pub struct Options {
     pub passages: Option<u32>,
     /// A process that makes any number of passages, whatever the others do.
     pub endless: Option<usize>,
-    /// Attempts per passage that are followed, or [`ANY_NUMBER`] of them; `None` for as many as the algorithm says. Who
-    /// begins one more takes no further step: what would come of it is not known.
+    /// Attempts per passage that are followed, or [any number](doorway_core::ANY_NUMBER) of them; `None` for as many as the
+    /// algorithm says. A process that begins one more takes no further step: what would come of it is not known.
     pub retries: Option<u32>,
     /// The registers that the algorithm runs on.
     pub registers: RegisterKind,
