@@ -64,7 +64,7 @@ pub(super) fn find(args: &Check) -> Result<Found, Failure> {
     Ok(Found { entrant, subject, options, report })
 }
 
-/// The same for a user who may interrupt it.
+/// Finds out what the arguments ask for; Ctrl-C keeps the search or says what it loses.
 fn attended(args: &Check) -> Result<Found, Failure> {
     let (entrant, subject) = super::instance(&args.instance)?;
     let options = options(args, entrant, &*subject)?;

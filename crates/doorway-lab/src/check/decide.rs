@@ -17,7 +17,6 @@ use super::{
     graph::{self, Extras, Graph},
     kept::{self, Kept, Wanted},
     order::{Order, Overtaking},
-    overtaking::GUESSED,
     pack::bits_for,
     remembering::ghost,
     search::{Search, Searched, Then},
@@ -357,7 +356,7 @@ impl Conclude<'_, '_> {
         if property == Property::Fife {
             let set = u32::from(kept_out[last as usize]) & found.overtaken;
             if !self.anybody_is_kept(searched, numbered, last, set) {
-                return self.undecided(property, GUESSED);
+                return self.not_kept(property, numbered);
             }
         }
         self.showing(property, || {

@@ -30,7 +30,7 @@ pub(crate) struct Graph {
     remote: Vec<bool>,
     /// Four bits per process.
     regions: Vec<u64>,
-    /// For every state, the processes that nobody active keeps out (see [`Expander::unopposed`]),
+    /// For every state, the processes that no active process keeps out (see [`Expander::unopposed`]),
     /// if that is wanted.
     unopposed: Vec<u16>,
     /// The steps with which passages begin while others wait, in the order of the states, if that
@@ -81,7 +81,7 @@ pub(crate) fn bytes<const W: usize>(searched: &Searched<'_, '_, W>, extras: Extr
     let graph = (states * per_state as u64).saturating_add(edges.saturating_mul(size_of::<u32>() as u64));
     // Finding components takes up to 16 bytes for each state and process, following claims no more.
     let looks = states * (16 * workers.min(MOST_AT_ONCE) + size_of::<u16>()) as u64;
-    // The graph is there twice while its pieces are put together, and nobody looks at it before.
+    // The graph is there twice while its pieces are put together; nothing reads it before that.
     searched.store.numbers_bytes().saturating_add(graph.saturating_add(graph.max(looks)))
 }
 

@@ -1,12 +1,12 @@
 //! From what `enabling.rs` finds on the graph to verdicts on FIFO enabling, the avoidance of k-deadlock, and FIFE.
 //!
-//! That somebody is enabled is a statement about every way to go on, of which the graph is the witness: the run that is
-//! shown is replayed as far as it goes. Where tickets were relabelled and a new one fell inside a gap of unknown width, the
-//! graph may have runs that no true tickets make. Who is enabled on it is enabled, but who is not may be. There
+//! That a process is enabled is a statement about every way to go on, of which the graph is the witness. That a process is not
+//! enabled takes one run without end that keeps it from where it wants to go: that run is made with true values and judged on
+//! processes that forget nothing, for every process that a violation says is kept waiting.
 //!
-//! - a violation is believed only if for everybody who must not be enabled a true run has been run that keeps it from where
-//!   it wants to go for ever;
-//! - without a violation nothing is decided.
+//! Where tickets were relabelled and a new one fell inside a gap of unknown width, the graph may have runs that no true tickets
+//! make. A process that is enabled on the graph is enabled, but one that is not may be. There, without a violation nothing is
+//! decided.
 
 use doorway_core::Property;
 
@@ -38,7 +38,7 @@ impl Conclude<'_, '_> {
         let last = found.walk.last().map_or(found.start, |&(_, _, to)| to);
         let goal = if found.leaving { Region::Remainder } else { Region::Critical };
         if !self.is_kept(searched, numbered, (found.start, &found.walk, last), found.overtaken, goal) {
-            return self.undecided(property, GUESSED);
+            return self.not_kept(property, numbered);
         }
         let trail = following(searched, numbers, found.start, &found.walk);
         let mut trace = concretise(searched, self.subject, &trail, property, None);
@@ -81,7 +81,7 @@ impl Conclude<'_, '_> {
             && each(elsewhere)
                 .all(|p| self.is_kept(searched, numbered, (found.start, &nothing, found.start), p, Region::Critical));
         if !kept {
-            return self.undecided(property, GUESSED);
+            return self.not_kept(property, numbered);
         }
         let mut walk = found.walk.clone();
         walk.extend(round(graph, &found.lasso, found.at));
@@ -102,6 +102,12 @@ impl Conclude<'_, '_> {
             };
         }
         self.violated(property, trace)
+    }
+
+    /// The verdict if no true run keeps a process waiting that the graph says can be kept waiting.
+    pub(super) fn not_kept(&self, property: Property, numbered: &Numbered) -> Verdict {
+        let why = if numbered.graph.exact { "no run could be made that keeps the process waiting" } else { GUESSED };
+        self.undecided(property, why)
     }
 
     fn holds_exactly(&self, property: Property, numbered: &Numbered) -> Verdict {
@@ -130,9 +136,6 @@ impl Conclude<'_, '_> {
         p: usize,
         goal: Region,
     ) -> bool {
-        if graph.exact {
-            return true;
-        }
         let Some((way, lasso)) = kept_from(graph, last, p, goal) else { return false };
         let Some(lasso) = lasso else { return true };
         let mut walk = walk.clone();

@@ -40,7 +40,7 @@ fn a_helper_that_is_called_twice_is_two_loops() {
     }
 }
 
-/// The same helper in an algorithm that uses both results: it excludes, and nobody waits for ever in vain. A checker that took
+/// The same helper in an algorithm that uses both results: it excludes, and no process is stuck. A checker that took
 /// one scan for the other printed a loop in which a process entered as a violation of deadlock freedom.
 #[test]
 fn a_helper_does_not_break_what_is_right() {

@@ -187,7 +187,7 @@ fn stuck(
     })
 }
 
-/// The graph with what is remembered of who was before whom: for each process in a passage, the processes that `counts`
+/// The graph with what is remembered of the order of arrival: for each process in a passage, the processes that `counts`
 /// which were through their doorway when it began, and have neither entered nor given up since.
 struct Remembering {
     graph: Graph,

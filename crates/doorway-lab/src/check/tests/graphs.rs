@@ -235,7 +235,7 @@ fn passes_find_what_the_definitions_say() {
             let begins = lasso.map(|lasso| (lasso.members.iter().map(|&s| depth(s)).min().unwrap_or(0), lasso.crashed));
             assert_eq!(begins, sample.violation(property, crashes as u32), "round {round}: {property}");
             *seen.entry((property, lasso.is_none())).or_default() += 1;
-            // Asked alone, it is the same: deadlock freedom is not searched for where nobody
+            // Asked alone, it is the same: deadlock freedom is not searched for where no process
             // starves.
             let alone = Wanted { progress: vec![property], kept_out: false, crashes };
             let alone = kept::look(&graph, &alone, &depth, workers, &timings).lassos.pop().map(|(_, lasso)| lasso);
