@@ -3,83 +3,28 @@
 
 mod bounded;
 mod outcomes;
+mod tried;
+mod values;
 
 use std::sync::Arc;
 
-use doorway_core::{
-    Home, RegisterKind, Relabel, Session, Ticket,
-    layout::{Cell as RegisterCell, Erased},
-};
+use doorway_core::{Home, RegisterKind, Relabel, Session, Ticket};
 use rustc_hash::FxHashMap;
 
+pub(crate) use self::values::Values;
 use super::{
-    domain::Domain,
     lessons::Lesson,
     minimise::Merging,
     relabel::{Labels, Map},
-    stretch::Stretch,
 };
 use crate::{
     fault::Fault,
-    item::Whole,
     replay::Kind,
-    subject::{Choice, LocalState, Move, Region, Stepped, Subject},
+    subject::{Choice, LocalState, Region, Subject},
 };
-
-/// The values that one register has held.
-pub(crate) struct Values {
-    pub(crate) name: String,
-    list: Vec<Arc<Whole>>,
-    pub(crate) labels: Vec<Labels>,
-    ids: FxHashMap<Arc<Whole>, u32>,
-    domain: Domain,
-}
 
 /// The numbers of registers are kept in 16 bits, of which one stands for none.
 const MAX_REGISTERS: usize = u16::MAX as usize - 1;
-
-/// The numbers of values are kept in 24 bits where outcomes are looked up.
-const MAX_VALUES: u32 = 1 << 24;
-
-impl Values {
-    fn intern(&mut self, value: Box<dyn Erased>) -> Result<u32, Fault> {
-        let value = Arc::new(Whole(value));
-        if let Some(&id) = self.ids.get(&value) {
-            return Ok(id);
-        }
-        let id = self.list.len() as u32;
-        if id >= MAX_VALUES {
-            return Err(Fault::TooManyValues(self.name.clone()));
-        }
-        self.domain.admit(&*value.0, &self.name)?;
-        self.labels.push(Labels::of(|f| {
-            let _ = value.0.relabelled(f);
-        })?);
-        self.ids.insert(value.clone(), id);
-        self.list.push(value);
-        Ok(id)
-    }
-
-    /// The value of this number.
-    pub(crate) fn value(&self, id: u32) -> &dyn Erased {
-        &*self.list[id as usize].0
-    }
-
-    /// The value of this number, to be kept.
-    pub(super) fn whole(&self, id: u32) -> Arc<Whole> {
-        self.list[id as usize].clone()
-    }
-
-    /// All of them.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &dyn Erased> {
-        self.list.iter().map(|value| &*value.0)
-    }
-
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.list.len()
-    }
-}
 
 /// What is to be told apart about a process: a local state, or being in the middle of a write from one.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -190,7 +135,7 @@ impl<'s> Space<'s> {
         }
         for (i, cell) in subject.layout().cells().enumerate() {
             dense.insert(cell.id(), i as u16);
-            registers.push(values(&cell, kind)?);
+            registers.push(Values::of(&cell, kind)?);
         }
         let processes = (0..subject.size().n).map(|_| Process::default()).collect();
         let (gap, tried, merging, lessons) = (gap, 0, None, None);
@@ -314,7 +259,7 @@ impl<'s> Space<'s> {
         }
         let step = self.known(p, local).moves[index as usize];
         if let (Some(merging), Some(r), true) = (&self.merging, step.register, step.effect != Effect::Begin) {
-            let held = &self.registers[r as usize].list[value as usize];
+            let held = &self.registers[r as usize].whole(value);
             if !merging.foresees(p, &self.known(p, local).identity, r, held) {
                 return Err(Fault::Unforeseen);
             }
@@ -405,72 +350,4 @@ impl<'s> Space<'s> {
         self.note(before, || Lesson::Local { p, local, map: Box::new(map.clone()) });
         Ok(number)
     }
-}
-
-/// Trying on stretched tickets what has been learned, where tickets are relabelled.
-impl Space<'_> {
-    /// The stretchings of the tickets that the code sees; none where nothing is relabelled.
-    fn stretches(&mut self, visible: Labels) -> Vec<Stretch> {
-        let Some(gap) = self.gap else { return Vec::new() };
-        let stretches = Stretch::all(visible, gap, self.tried);
-        self.tried += u64::from(!stretches.is_empty());
-        stretches
-    }
-
-    fn ticket_use(&self, register: Option<u16>, line: u32) -> Fault {
-        let register = register.map(|r| self.registers[r as usize].name.clone());
-        Fault::TicketUse { register, line, gap: self.gap.unwrap_or(0) }
-    }
-
-    /// Checks that what a process may do next does not depend on the numbers behind its tickets.
-    fn try_moves(&mut self, p: usize, local: &LocalState, visible: Labels, next: &[Move]) -> Result<(), Fault> {
-        let same = |a: &Move, b: &Move| {
-            let what = |m: &Move| (m.choice, m.access.kind, m.access.register, m.access.line, m.access.waits);
-            what(a) == what(b)
-        };
-        for stretch in self.stretches(visible) {
-            let moves = stretch.local(local).map(|local| self.subject.moves(p, &local, true));
-            let agrees =
-                |moves: Vec<Move>| moves.len() == next.len() && moves.iter().zip(next).all(|(a, b)| same(a, b));
-            if !moves.is_some_and(|moves| moves.is_ok_and(agrees)) {
-                let line = next.first().map_or(0, |step| step.access.line);
-                let register = next.first().and_then(|step| self.dense.get(&step.access.register).copied());
-                return Err(self.ticket_use(register, line));
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks that what came of a step does not depend on the numbers behind the tickets that the
-    /// process saw.
-    fn try_step(
-        &mut self,
-        p: usize,
-        state: &LocalState,
-        step: KnownMove,
-        value: u32,
-        visible: Labels,
-        stepped: &Stepped,
-    ) -> Result<(), Fault> {
-        let Some(gap) = self.gap else { return Ok(()) };
-        let mut fits = Stretch::none(visible, gap).holds(stepped);
-        for stretch in self.stretches(visible) {
-            let local = stretch.local(state);
-            let held = step.register.map(|r| stretch.value(self.registers[r as usize].value(value)));
-            let again = match (local, held) {
-                (Some(local), None) => self.subject.step(p, &local, step.choice, None, true).ok(),
-                (Some(local), Some(Some(held))) => self.subject.step(p, &local, step.choice, Some(&*held), true).ok(),
-                _ => None,
-            };
-            fits &= again.is_some_and(|again| stretch.agrees(stepped, &again));
-        }
-        if fits { Ok(()) } else { Err(self.ticket_use(step.register, step.line)) }
-    }
-}
-
-fn values(cell: &RegisterCell<'_>, kind: RegisterKind) -> Result<Values, Fault> {
-    let (list, labels, ids, domain) = (Vec::new(), Vec::new(), FxHashMap::default(), Domain::of(cell, kind));
-    let mut values = Values { name: cell.name(), list, labels, ids, domain };
-    values.intern(cell.init.copy())?;
-    Ok(values)
 }
