@@ -47,8 +47,11 @@ fn a_report_is_readable_on_wide_and_narrow_screens_and_in_the_dark() {
     // From a cell to the command, and from the violation to its run.
     page.resize(1280, 900);
     page.open_file(&file);
-    let fife =
-        "[...document.querySelectorAll('.all tr')].find((row) => row.textContent.startsWith('k-bakery')).cells[6]";
+    let fife = "(() => {
+        const row = [...document.querySelectorAll('.all tr')].find((row) => row.textContent.startsWith('k-bakery'));
+        const names = [...row.closest('table').rows[0].cells].map((cell) => cell.textContent);
+        return row.cells[names.indexOf('fife')];
+    })()";
     assert!(
         page.eval(&format!("{fife}.textContent"))
             .as_str()

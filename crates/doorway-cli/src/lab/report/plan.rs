@@ -166,14 +166,16 @@ fn progress(entrant: &Entrant) -> Property {
 }
 
 /// The properties that are shown of algorithms for a problem: with one slot, the special ones and the general ones are the
-/// same; with several, or with sessions, only the general ones are meant.
+/// same; with several, or with sessions, only the general ones are meant. That the doorway is bounded is part of the order.
 pub(super) fn columns(problem: Problem) -> Vec<Property> {
     let left_out: &[Property] = match problem {
-        Problem::Mutex => &[Property::KExclusion, Property::KFcfs],
+        Problem::Mutex => &[Property::KExclusion, Property::KFcfs, Property::OrderedEntry],
         Problem::KExclusion => &[Property::MutualExclusion, Property::Fcfs],
         Problem::Group => &[Property::MutualExclusion],
     };
-    let shown = |property: &Property| property.suits(problem) && !left_out.contains(property);
+    let shown = |property: &Property| {
+        property.suits(problem) && !left_out.contains(property) && *property != Property::BoundedDoorway
+    };
     Property::ALL.iter().copied().filter(shown).collect()
 }
 
