@@ -123,11 +123,16 @@ impl<'s> Judge<'s> {
             && self.repeats_from(from, spoils)
     }
 
-    /// Whether the turns can be taken again and again, and no step spoils it.
+    /// Whether the turns can be taken again and again, with the same accesses in every round, and no step spoils it.
     ///
     /// The loop is followed until its state comes back: with every gap between tickets the same as before, or so wide that as
     /// many rounds cannot use it up.
-    pub(crate) fn repeats(&mut self, round: &[Turn], mut spoils: impl FnMut(&Event) -> bool) -> bool {
+    pub(crate) fn repeats(&mut self, round: &[Turn], spoils: impl FnMut(&Event) -> bool) -> bool {
+        self.goes_on(round, Vec::new(), spoils)
+    }
+
+    /// The same, if the first round has been made already and had these steps.
+    fn goes_on(&mut self, round: &[Turn], mut first: Vec<Event>, mut spoils: impl FnMut(&Event) -> bool) -> bool {
         let gap = u64::from((self.subject.claims().gap)(self.subject.size()));
         // A step brings in one ticket at most, less than `gap` above another.
         let used = round.len() as u64 * (gap - 1);
@@ -136,10 +141,13 @@ impl<'s> Judge<'s> {
         let fixed = round.iter().any(|turn| turn.garbage.is_some_and(|word| word != 0 && word != u64::MAX));
         let mut seen = vec![Snapshot::of(&self.cut.machine)];
         for _ in 0..=(gap + used).max(ROUNDS) {
-            for turn in round {
-                match self.step(*turn) {
-                    Ok((event, _)) if !spoils(&event) => {}
-                    _ => return false,
+            for (i, turn) in round.iter().enumerate() {
+                let Ok((event, _)) = self.step(*turn) else { return false };
+                if spoils(&event) || first.get(i).is_some_and(|first| !first.is_alike(&event)) {
+                    return false;
+                }
+                if first.len() == i {
+                    first.push(event);
                 }
             }
             let now = Snapshot::of(&self.cut.machine);
@@ -161,8 +169,8 @@ impl<'s> Judge<'s> {
     }
 
     fn repeats_from(&mut self, from: usize, spoils: impl FnMut(&Event) -> bool) -> bool {
-        let round = self.turns[from..].to_vec();
-        !round.is_empty() && self.repeats(&round, spoils)
+        let (round, first) = (self.turns[from..].to_vec(), self.events[from..].to_vec());
+        !round.is_empty() && self.goes_on(&round, first, spoils)
     }
 
     /// Where every process is before the step of this number.

@@ -16,7 +16,7 @@ fn the_largest_number_is_printed() {
         ("sessions", value!(2)),
         ("passages", Value::Null),
         ("complete", value!(true)),
-        ("states", value!(6742)),
+        ("states", value!(6582)),
     ] {
         assert_eq!(report[field], expected, "{field}");
     }

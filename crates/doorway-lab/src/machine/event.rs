@@ -38,6 +38,13 @@ pub struct Event {
 }
 
 impl Event {
+    /// Whether the other is the same step of another round: the same access at the same place, whatever the values.
+    pub(crate) fn is_alike(&self, other: &Self) -> bool {
+        let step = |event: &Self| (event.process, event.line, event.kind, event.half, event.register);
+        let place = |event: &Self| (event.from, event.to, event.session, event.abandons);
+        step(self) == step(other) && place(self) == place(other)
+    }
+
     /// Whether another run made the same step. Whether a wait was in vain is known of runs that forget alone.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let step = |event: &Self| (event.process, event.line, event.kind, event.half, event.register, event.remote);
