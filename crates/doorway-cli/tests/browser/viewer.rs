@@ -94,8 +94,8 @@ fn the_violation_of_fife_is_shown_step_by_step() {
         assert_eq!(shown(&mut page), values[9]);
         page.click("#last");
         assert_eq!(shown(&mut page), values[last]);
-        // Who is inside stands at the critical section.
-        assert_eq!(page.text("[data-line='24'] .here"), "2");
+        // The process that has entered last stands at the critical section.
+        assert_eq!(page.text("[data-line='24'] .here"), trace.steps[last - 1].process.to_string());
         page.is_well();
     }
 }
