@@ -38,9 +38,10 @@ pub struct Event {
 }
 
 impl Event {
-    /// Whether the other is the same step of another round: the same access at the same place, whatever the values.
+    /// Whether the other is the same step of another round: an access to the same register at the same place, whatever the
+    /// values. Local states that are merged may differ in whether they write or swap.
     pub(crate) fn is_alike(&self, other: &Self) -> bool {
-        let step = |event: &Self| (event.process, event.line, event.kind, event.half, event.register);
+        let step = |event: &Self| (event.process, event.line, event.half, event.register);
         let place = |event: &Self| (event.from, event.to, event.session, event.abandons);
         step(self) == step(other) && place(self) == place(other)
     }
