@@ -7,6 +7,7 @@
 //! Tolerates no crash that cannot be noticed: who stops with the guard and is not dead stops everybody.
 
 mod gate;
+mod manage;
 mod mutants;
 mod recovery;
 mod sessions;
@@ -17,6 +18,7 @@ use alloc::vec::Vec;
 use core::marker::PhantomData;
 
 pub use self::{
+    manage::NotRemoved,
     sessions::Name,
     table::Table,
     values::{Gate, Life, Owner, Place, State, Tally},

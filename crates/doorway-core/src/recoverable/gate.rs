@@ -5,8 +5,8 @@
 //! its row before that, and the gate says so meanwhile ([`Gate::Closing`]): who dies in the middle leaves the gate like that,
 //! and whoever takes the guard from it does the same again. The gate is opened by who gives the guard back when nobody is there.
 //!
-//! The slot of who comes in is read before the compare-and-swap. It is right if that succeeds: another slot is on top of the stack only after
-//! another ticket.
+//! A process reads the slot before the compare-and-swap that acquires it. The slot is right if that succeeds: the slot changes only
+//! with the table lock, which shuts the gate, and every time the gate is opened it has a ticket that it never had before.
 
 use core::ops::ControlFlow::{Break, Continue};
 
@@ -138,6 +138,9 @@ impl Table {
         m.write(self.first, slot)?;
         let ticket = m.read(self.gate)?.ticket();
         m.line(37);
-        m.write(self.gate, Gate::Open(ticket))
+        // One ticket is skipped. Otherwise the compare-and-swap of a process that read the slot before the gate was shut would
+        // succeed now, although the slot may be another one.
+        let next = if m.mutant("opens-with-an-old-ticket") { ticket } else { ticket.succ() };
+        m.write(self.gate, Gate::Open(next))
     }
 }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Owner, State, Table, table::usual};
+use super::{Owner, State, Table, Tally, table::usual};
 use crate::{CompareAndSwap, Mortal, Set, others};
 
 impl Table {
@@ -14,6 +14,7 @@ impl Table {
     pub fn count<M: CompareAndSwap + Mortal>(&self, m: &mut M) -> Result<(), M::Halt> {
         m.line(10);
         let was = m.read(self.tally)?;
+        let was = if m.mutant("reopens-what-is-removed") { Tally::new(was.slots()) } else { was };
         let (tally, taken) =
             m.fold(0..self.rows, (was.uncounted(), Set::none(self.rows)), |m, (tally, taken), i| {
                 m.line(11);

@@ -111,6 +111,11 @@ impl Table {
         self.held.at(row)
     }
 
+    /// A place on the stack of free slots: how far the slot there is from the one that is there when all are free.
+    pub fn spare(&self, at: usize) -> Register<u32> {
+        self.spare.at(at)
+    }
+
     /// How often process `p` has died.
     pub fn deaths(&self, p: usize) -> Register<u64> {
         self.deaths.at(p.min(self.rows)) // a table that is scribbled in may say anything

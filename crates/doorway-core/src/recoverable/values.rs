@@ -176,8 +176,8 @@ impl Value for Gate {
 /// What is counted, and what is allowed: numbers of 12 bits each, in one word.
 ///
 /// ```text
-/// 60      48       36       24     12        0
-/// closed  slots    session  inside free      waiting
+/// 61       60      48       36       24     12        0
+/// removed  closed  slots    session  inside free      waiting
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Tally(u64);
@@ -194,6 +194,7 @@ impl Tally {
     const SESSION: u32 = 3 * Self::WIDTH;
     const SLOTS: u32 = 4 * Self::WIDTH;
     const CLOSED: u32 = 5 * Self::WIDTH;
+    const REMOVED: u32 = Self::CLOSED + 1;
 
     /// So many slots, all free.
     #[must_use]
@@ -253,6 +254,19 @@ impl Tally {
         self.0 >> Self::CLOSED & 1 != 0
     }
 
+    /// Whether the lock has been removed: no slot is ever granted again. Not counted either.
+    #[inline(always)]
+    #[must_use]
+    pub const fn removed(self) -> bool {
+        self.0 >> Self::REMOVED & 1 != 0
+    }
+
+    /// The same, removed.
+    #[must_use]
+    pub const fn with_removed(self) -> Self {
+        Self(self.0 | 1 << Self::REMOVED)
+    }
+
     /// The same with so many slots.
     #[must_use]
     pub const fn with_slots(self, slots: u16) -> Self {
@@ -272,7 +286,7 @@ impl Tally {
 
     /// What is not counted, and nothing else.
     pub(super) const fn uncounted(self) -> Self {
-        Self(0).with_slots(self.slots()).with_closed(self.closed())
+        Self(self.0 & (1 << Self::CLOSED | 1 << Self::REMOVED)).with_slots(self.slots())
     }
 
     /// Whether nobody is there, and whoever comes may go in.
@@ -321,7 +335,7 @@ impl Tally {
     #[inline(always)]
     #[must_use]
     pub const fn has_room(self) -> bool {
-        self.free() > 0 && !self.closed()
+        self.free() > 0 && !self.closed() && !self.removed()
     }
 
     /// Whether who asks for this may go in.
@@ -337,6 +351,9 @@ impl fmt::Debug for Tally {
         write!(f, "{} wait, {} of {} free, {} inside", self.waiting(), self.free(), self.slots(), self.inside())?;
         if self.inside() > 0 {
             write!(f, " for {}", self.session().0)?;
+        }
+        if self.removed() {
+            return f.write_str(", removed");
         }
         if self.closed() { f.write_str(", closed") } else { Ok(()) }
     }
@@ -419,6 +436,7 @@ mod tests {
         assert!(!one(Session::NONE).admits(Session::NONE));
         assert!(Tally::new(2).admits(Session::NONE));
         assert!(!one(Session(2)).with_closed(true).admits(Session(2)));
+        assert!(!one(Session(2)).with_removed().admits(Session(2)) && !Tally::new(2).with_removed().is_quiet());
         assert!(!one(Session(2)).one_taken().one_inside(Session(2)).admits(Session(2)), "there are two slots");
     }
 
@@ -431,5 +449,6 @@ mod tests {
         assert_eq!((back.waiting(), back.free(), back.inside(), back.slots()), (0, Tally::MOST, 0, Tally::MOST));
         assert_eq!(Tally::new(3).one_left().one_waits_no_more(), Tally::new(3), "nobody was there");
         assert_eq!(tally.with_closed(true).uncounted(), Tally::new(Tally::MOST).with_closed(true).with_free(0));
+        assert!(tally.with_removed().uncounted().removed() && !tally.with_removed().closed());
     }
 }

@@ -1,0 +1,73 @@
+//! Management operations: changing what the tally allows, and removing the lock.
+
+use super::{Table, Tally};
+use crate::{CompareAndSwap, Mortal};
+
+/// Why a lock is not removed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NotRemoved {
+    /// It has been removed before.
+    Already,
+    /// Processes hold slots or wait for them.
+    Busy {
+        /// How many hold.
+        holders: u16,
+        /// How many wait.
+        waiting: u16,
+    },
+}
+
+impl Table {
+    /// Changes the number of slots, or whether slots are granted, with the table lock; then counts anew and grants what can be
+    /// granted. Returns `false`, and changes nothing, if the lock has been removed.
+    ///
+    /// A process that is killed before it has counted leaves the table lock behind, and the process that takes that counts.
+    ///
+    /// # Errors
+    /// When the memory halts the process.
+    pub fn change<M: CompareAndSwap + Mortal>(
+        &self,
+        m: &mut M,
+        change: impl Fn(Tally) -> Tally,
+    ) -> Result<bool, M::Halt> {
+        m.line(100);
+        let tally = m.read(self.tally)?;
+        if tally.removed() {
+            return Ok(false);
+        }
+        m.line(101);
+        m.write(self.tally, change(tally))?;
+        self.count(m)?;
+        self.grant(m)?;
+        Ok(true)
+    }
+
+    /// Marks the lock as removed, with the table lock, unless processes hold or wait. From this one write on no slot is granted, by
+    /// any path: a process that has the file open finds no slot, and learns why.
+    ///
+    /// # Errors
+    /// When the memory halts the process.
+    pub fn remove<M: CompareAndSwap + Mortal>(&self, m: &mut M) -> Result<Result<(), NotRemoved>, M::Halt> {
+        m.line(105);
+        let tally = m.read(self.tally)?;
+        if tally.removed() {
+            return Ok(Err(NotRemoved::Already));
+        }
+        let (holders, waiting) = (tally.inside(), tally.waiting());
+        if (holders > 0 || waiting > 0) && !m.mutant("removes-what-is-held") {
+            return Ok(Err(NotRemoved::Busy { holders, waiting }));
+        }
+        m.line(106);
+        m.write(self.tally, tally.with_removed())?;
+        Ok(Ok(()))
+    }
+
+    /// Gives an idle entry back, with the table lock: its owner has no more use for it.
+    ///
+    /// # Errors
+    /// When the memory halts the process.
+    pub fn give_up_row<M: CompareAndSwap>(&self, m: &mut M, row: usize) -> Result<(), M::Halt> {
+        m.line(110);
+        m.write(self.owner.at(row), None)
+    }
+}
