@@ -71,6 +71,9 @@ pub(crate) enum Failure {
         /// Who holds it.
         pid: i32,
     },
+    /// The lock was removed after it was opened and before it was entered.
+    #[error("{0} was removed while it was entered; try again")]
+    RemovedMeanwhile(PathBuf),
     /// The slot was taken away before the command could begin.
     #[error("the slot was lost before the command could begin; try again")]
     LostSlot,
@@ -95,14 +98,17 @@ impl Failure {
 
     /// What the command ends with; see `doorway run --help`.
     pub(crate) fn exit_code(&self) -> ExitCode {
-        use shared::Error::{Busy, Damaged, Foreign, Full, Kind, Lost, Namespace, Slots, Truncated, Version};
+        use shared::Error::{
+            Busy, Damaged, Foreign, Full, Identity, Kind, Lost, Namespace, Slots, Stuck, System, Truncated, Version,
+        };
         ExitCode::from(match self {
-            Self::Named(Lost(_) | Damaged(_) | Truncated { .. }) | Self::LostSlot => 69,
-            Self::Supervise { .. }
+            Self::Named(Lost(_) | Damaged(_) | Truncated { .. }) | Self::LostSlot | Self::RemovedMeanwhile(_) => 69,
+            Self::Named(Identity { .. } | System { .. })
+            | Self::Supervise { .. }
             | Self::NoRoom { .. }
             | Self::Checkpoint(CheckpointError::Read { .. } | CheckpointError::Write { .. }) => 71,
             Self::Nested { .. } => 73,
-            Self::Named(Full { .. } | Busy { .. }) => 75,
+            Self::Named(Full { .. } | Busy { .. } | Stuck { .. }) => 75,
             Self::Named(Kind { .. } | Slots { .. } | Foreign { .. } | Version { .. } | Namespace(_)) => 78,
             #[cfg(feature = "etcd")]
             Self::Etcd(error) => on_etcd(error),

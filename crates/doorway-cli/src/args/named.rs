@@ -29,6 +29,7 @@ Exit code:
   69   the lock was lost: its file was removed while it was waited for or held; its lease on etcd
        ended; or no etcd answers
   73   the lock is already held by a doorway run around this one
+  71   the operating system refuses: no space, no file descriptors, no /proc, a read-only directory
   75   the time was up, or there was no slot (--timeout, --no-wait); see --conflict-exit-code
   78   the lock exists with another number of slots, or is of another kind
   126  the command cannot be run

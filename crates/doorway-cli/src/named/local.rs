@@ -1,6 +1,6 @@
 //! Locks of this machine, in a directory.
 
-use std::{env, io, iter, process::Command, time::Duration};
+use std::{env, io, iter, mem, process::Command, time::Duration};
 
 use doorway::shared::{Directory, GroupLock, Kind, Lock, NotYet, Permit, Place, Semaphore, Status};
 use rustix::process::{Pid, Signal, kill_process};
@@ -114,6 +114,17 @@ impl Local {
     }
 }
 
+/// How long a process that gives up waits for the table lock, which a stopped process may hold.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// A lock that was removed before it was entered can be opened again.
+fn removed_meanwhile(error: doorway::shared::Error) -> Failure {
+    match error {
+        doorway::shared::Error::Lost(path) => Failure::RemovedMeanwhile(path),
+        error => error.into(),
+    }
+}
+
 impl Asked for Local {
     type Place<'a> = Place<'a>;
     type Permit<'a> = Permit<'a>;
@@ -127,14 +138,21 @@ impl Asked for Local {
     }
 
     fn try_enter(&self) -> Result<Option<Permit<'_>>, Failure> {
-        Ok(self.lock().try_enter(self.session())?.map(Place::wait).transpose()?)
+        let place = self.lock().try_enter(self.session()).map_err(removed_meanwhile)?;
+        Ok(place.map(Place::wait).transpose()?)
     }
 
     fn enter(&self, limit: Option<Duration>) -> Result<Option<Place<'_>>, Failure> {
         Ok(match limit {
-            None => Some(self.lock().enter(self.session())?),
-            Some(limit) => self.lock().enter_timeout(self.session(), limit)?,
+            None => Some(self.lock().enter(self.session()).map_err(removed_meanwhile)?),
+            Some(limit) => self.lock().enter_timeout(self.session(), limit).map_err(removed_meanwhile)?,
         })
+    }
+
+    fn leave(place: Place<'_>) {
+        if let Err(place) = place.leave(PATIENCE) {
+            mem::forget(place);
+        }
     }
 
     fn ahead(place: &Place<'_>) -> usize {
@@ -180,7 +198,11 @@ impl Held for Permit<'_> {
     }
 
     fn give_back(self) -> Result<(), Failure> {
-        self.take_back()?;
-        Ok(self.check()?)
+        let had_it = self.take_back()?;
+        match self.check() {
+            // The command had ended, its slot was reclaimed before it was taken back, and then the lock was removed.
+            Err(_) if !had_it && self.lock().is_removed() => Ok(()),
+            checked => Ok(checked?),
+        }
     }
 }

@@ -39,6 +39,9 @@ pub(crate) trait Asked {
     /// `None` if that takes longer than it may.
     fn enter(&self, limit: Option<Duration>) -> Result<Option<Self::Place<'_>>, Failure>;
 
+    /// Leaves the queue, without waiting for long: this process ends next, and other processes see that it is gone.
+    fn leave(place: Self::Place<'_>);
+
     /// How many wait before it.
     fn ahead(place: &Self::Place<'_>) -> usize;
 
@@ -68,9 +71,19 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
     if !args.place.etcd.endpoints.is_empty() {
         return run_with(&super::etcd::Remote::open(&args.place.etcd, args)?, args);
     }
-    // Never dropped: this process ends with it, and the system is faster at unmapping its file then.
+    // A lock that is removed before it is entered is opened again, and so made anew.
+    for _ in 0..REOPENED {
+        // Never dropped: this process ends with it, and the system is faster at unmapping its file then.
+        match run_with(&*ManuallyDrop::new(Local::open(args)?), args) {
+            Err(Failure::RemovedMeanwhile(_)) => {}
+            done => return done,
+        }
+    }
     run_with(&*ManuallyDrop::new(Local::open(args)?), args)
 }
+
+/// How often a lock is opened again that is removed before it is entered.
+const REOPENED: usize = 1000;
 
 fn run_with(lock: &impl Asked, args: &Run) -> Result<ExitCode, Failure> {
     let id = lock.id();
@@ -109,6 +122,7 @@ fn wait<'a, L: Asked>(lock: &'a L, args: &Run) -> Result<Option<L::Permit<'a>>, 
             Err(place) => place,
         };
         if until.is_some_and(|until| until <= Instant::now()) {
+            L::leave(place);
             return Ok(None);
         }
         sign.show(L::ahead(&place), || lock.view());

@@ -62,6 +62,7 @@ impl Watch {
 
     /// Stays with the command until it ends.
     pub(crate) fn stay_with(&mut self, command: Pid) -> io::Result<Ended> {
+        unblock_ends();
         for origin in self.0.forever() {
             if origin.signal == SIGCHLD {
                 match look_after(command)? {
@@ -76,6 +77,19 @@ impl Watch {
             }
         }
         Err(io::Error::other("no more signals can be received"))
+    }
+}
+
+/// Lets the ends of commands through, which the caller of this process may have blocked. Called once the command runs: it inherits
+/// what the caller has blocked.
+#[expect(unsafe_code, reason = "no safe interface sets the signal mask")]
+fn unblock_ends() {
+    // SAFETY: the set is made empty before it is read, and nothing is written but the mask of this thread.
+    unsafe {
+        let mut ends = std::mem::MaybeUninit::uninit();
+        libc::sigemptyset(ends.as_mut_ptr());
+        libc::sigaddset(ends.as_mut_ptr(), SIGCHLD);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, ends.as_ptr(), std::ptr::null_mut());
     }
 }
 

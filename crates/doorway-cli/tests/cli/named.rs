@@ -15,6 +15,13 @@ use serde_json::Value;
 
 use super::locks::{Locks, begun, is_alive, kill, soon};
 
+/// A command line of doorway that another program begins, which is named with its own arguments.
+fn begun_by(locks: &Locks, wrapper: &[&str], args: &[&str]) -> Command {
+    let mut command = Command::new(wrapper[0]);
+    command.args(&wrapper[1..]).arg(env!("CARGO_BIN_EXE_doorway")).args(args).env("DOORWAY_DIR", locks.path(""));
+    command
+}
+
 /// The wrapper is killed; the command goes on, and keeps its slot until it ends.
 #[test]
 fn the_slot_follows_the_command_when_the_wrapper_is_killed() {
@@ -47,6 +54,66 @@ fn the_next_holder_is_told_of_accidents_only() {
     kill(holder.wrapper.id() as i32, "-KILL");
     kill(holder.pid, "-KILL");
     assert!(recovered());
+}
+
+/// The command is PID 1 of the namespace into which it is born, and another process to all others.
+#[test]
+fn the_slot_follows_the_command_into_another_pid_namespace() {
+    let locks = Locks::new();
+    locks.prints(&["run", "gpu", "--", "true"]);
+    let unshare = ["unshare", "--user", "--map-root-user", "--pid"];
+    let mut unshare = begun_by(&locks, &unshare, &["run", "gpu", "--", "sleep", "1000"]);
+    let mut wrapper = unshare.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("unshare is there");
+    let holders = || locks.status("gpu")["holders"].as_array().cloned().unwrap_or_default();
+    soon("it holds", || holders().iter().any(|holder| holder["command"] == "sleep 1000"));
+    let pid = holders()[0]["pid"].as_i64().expect("it is a number") as i32;
+    assert_ne!(pid, 1);
+    assert_eq!(locks.ran(&["run", "gpu", "--no-wait", "--", "true"]).code, Some(75), "it is held");
+    kill(pid, "-KILL");
+    assert_eq!(wrapper.wait().expect("it ends").code(), Some(137));
+    locks.prints(&["run", "gpu", "--no-wait", "--", "true"]);
+}
+
+/// The caller may have blocked the signal that says that the command has ended.
+#[test]
+fn the_end_of_a_command_is_heard_of_though_the_caller_blocks_the_signal() {
+    let locks = Locks::new();
+    let script = "import os, signal, sys\n\
+                  signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])\n\
+                  os.execv(sys.argv[1], sys.argv[1:])";
+    let args = ["run", "gpu", "--", "grep", "SigBlk", "/proc/self/status"];
+    let output =
+        begun_by(&locks, &["timeout", "60", "python3", "-c", script], &args).output().expect("python3 is there");
+    let blocked = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{blocked}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(blocked.trim().ends_with("10000"), "the command inherits what is blocked: {blocked}");
+}
+
+/// A lock that is removed after it was opened and before it was entered is opened again.
+#[test]
+fn removing_a_lock_does_not_disturb_those_who_come() {
+    let locks = Locks::new();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                locks.ran(&["rm", "gpu"]);
+            }
+        });
+        let runs: Vec<_> = (0..100).map(|_| locks.ran(&["run", "gpu", "--", "true"])).collect();
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        runs.iter().for_each(|run| assert_eq!(run.code, Some(0), "{}", run.err));
+    });
+}
+
+/// What the operating system refuses is not a mistake of the caller's.
+#[test]
+fn no_file_descriptors_left_is_an_error_of_the_system() {
+    let locks = Locks::new();
+    // One is left for the loader, and for the directory; none for the file.
+    let limited = ["sh", "-c", "ulimit -n 4; exec \"$@\"", "sh"];
+    let output = begun_by(&locks, &limited, &["run", "gpu", "--", "true"]).output().expect("sh is there");
+    assert_eq!(output.status.code(), Some(71), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// What a command leaves behind does not keep its slot, whatever it has inherited.
@@ -111,7 +178,7 @@ fn bad_names_and_files_are_refused() {
         ran.err
     );
     // Where nobody can make a directory.
-    assert_eq!(locks.ran(&["run", "a", "--dir", "/proc/nowhere", "--", "true"]).code, Some(2));
+    assert_eq!(locks.ran(&["run", "a", "--dir", "/proc/nowhere", "--", "true"]).code, Some(71));
 }
 
 /// Users of a group share its locks, and others have no part in them. Only root can be many users.

@@ -170,7 +170,7 @@ impl Directory {
     pub fn group_lock(&self, name: &str, slots: Option<usize>) -> Result<GroupLock, Error> {
         let lock = match slots {
             Some(slots) => self.lock_of(name, Kind::GroupLock, slots)?,
-            None => Lock::new(File::open(self, name, &Wanted::any(Kind::GroupLock, self.capacity))?),
+            None => Lock::new(File::open(self, name, &Wanted::any(Kind::GroupLock, self.capacity))?)?,
         };
         Ok(GroupLock::new(lock))
     }
@@ -180,7 +180,7 @@ impl Directory {
     /// # Errors
     /// When there is none, or it cannot be opened.
     pub fn lock(&self, name: &str) -> Result<Lock, Error> {
-        Ok(Lock::new(File::attach(self, name)?))
+        Lock::new(File::attach(self, name)?)
     }
 
     /// The names of what is there, in order.
@@ -205,7 +205,7 @@ impl Directory {
         if slots == 0 || slots > MOST {
             return Err(Error::TooMany { path: self.path.join(name), asked: slots, most: MOST });
         }
-        Ok(Lock::new(File::open(self, name, &Wanted { kind, rows, slots, exact: true })?))
+        Lock::new(File::open(self, name, &Wanted { kind, rows, slots, exact: true })?)
     }
 
     /// The directory, if it may be trusted.

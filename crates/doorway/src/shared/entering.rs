@@ -59,7 +59,7 @@ impl Lock {
     }
 
     fn stand_until(&self, called: &Called<'_>, until: Option<Instant>) -> Result<Standing, Stop> {
-        let (me, mut m) = (self.me(), Mapped::new(&self.file, until));
+        let (me, mut m) = (self.me()?, Mapped::new(&self.file, until));
         let standing = self.guarded(&mut m, me, |m| self.line_up(m, me, called))?;
         self.stood(standing)
     }
@@ -87,7 +87,7 @@ impl Lock {
     fn stood(&self, standing: Standing) -> Result<Standing, Stop> {
         if !standing.holds() {
             if self.file.is_removed() {
-                self.abandon(&standing)?;
+                self.abandon(&standing, None)?;
                 return Err(self.lost());
             }
             self.stamp(&standing, now());
@@ -102,7 +102,7 @@ impl Lock {
     /// When the table is full, or the file is lost or damaged.
     pub fn try_enter(&self, session: Option<&str>) -> Result<Option<Place<'_>>, Error> {
         self.suits(session)?;
-        let (me, called) = (self.me(), Called::new(&self.file, session.unwrap_or_default()));
+        let (me, called) = (self.me()?, Called::new(&self.file, session.unwrap_or_default()));
         let mut m = Mapped::new(&self.file, Instant::now().checked_add(PATIENCE));
         let attempt = |m: &mut Mapped<'_>| {
             self.guarded(m, me, |m| {

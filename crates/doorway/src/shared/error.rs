@@ -113,6 +113,24 @@ pub enum Error {
     /// Processes of this lock are numbered in another namespace, so that nobody could tell here who is dead.
     #[error("{0} belongs to another pid or time namespace (a container?): take another directory, or remove it")]
     Namespace(PathBuf),
+    /// This process cannot tell the others who it is: they would take it for dead.
+    #[error(
+        "{path}: this process cannot be identified ({source}); mount /proc, or raise the limit of open files (ulimit -n)"
+    )]
+    Identity {
+        /// The lock's file.
+        path: PathBuf,
+        /// Why `/proc` does not tell.
+        source: io::Error,
+    },
+    /// A process that is stopped holds the table lock, which all operations need for an instant.
+    #[error("{path}: process {pid} holds the table lock and does not go on; continue it (kill -CONT {pid}) or kill it")]
+    Stuck {
+        /// The file.
+        path: PathBuf,
+        /// The process.
+        pid: i32,
+    },
     /// Somebody holds or waits.
     #[error(
         "{path} is in use: {holders} hold and {waiting} wait; `doorway drain` it, and try again when they have gone"
@@ -146,5 +164,10 @@ impl Error {
             rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => Self::Permission(path),
             errno => Self::System { path, source: errno.into() },
         }
+    }
+
+    /// This process cannot be identified.
+    pub(super) fn identity(path: impl Into<PathBuf>, errno: rustix::io::Errno) -> Self {
+        Self::Identity { path: path.into(), source: errno.into() }
     }
 }

@@ -25,12 +25,12 @@ use rustix::{
 use super::{
     Directory, Error, Kind,
     directory::{MOST, unique},
-    identity::namespaces,
+    liveness,
     map::Map,
 };
 
 const MAGIC: u64 = u64::from_le_bytes(*b"doorway\n");
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// Words of the header.
 const HEADER: usize = 512;
@@ -47,7 +47,6 @@ mod at {
     pub(super) const ROWS: usize = 3;
     pub(super) const PID_NAMESPACE: usize = 4;
     pub(super) const TIME_NAMESPACE: usize = 5;
-    pub(super) const REMOVED: usize = 6;
 }
 
 /// What a lock is to be if it has to be made, and has to be if it is there.
@@ -73,6 +72,8 @@ pub(super) struct File {
     fd: OwnedFd,
     table: Table,
     kind: Kind,
+    /// The PID and time namespaces that it belongs to.
+    namespaces: [u64; 2],
     path: PathBuf,
     directory: Directory,
 }
@@ -139,11 +140,12 @@ impl File {
         if found != words(rows) as u64 * 8 {
             return Err(truncated(words(rows)));
         }
-        if [word(at::PID_NAMESPACE), word(at::TIME_NAMESPACE)] != namespaces() {
+        let namespaces = [word(at::PID_NAMESPACE), word(at::TIME_NAMESPACE)];
+        if namespaces != liveness::namespaces().map_err(|errno| Error::identity(&path, errno))? {
             return Err(Error::Namespace(path));
         }
         let (table, _) = layout(kind, rows, 1);
-        let file = Self { map, fd, table, kind, path, directory: directory.clone() };
+        let file = Self { map, fd, table, kind, namespaces, path, directory: directory.clone() };
         if file.is_removed() {
             return Err(Error::Lost(file.path));
         }
@@ -194,7 +196,7 @@ impl File {
         let (_, layout) = layout(wanted.kind, rows, wanted.slots);
         native::initialise(&map.words()[HEADER..], &[], &layout);
         let set = |i: usize, word: u64| map.words()[i].store(word, SeqCst);
-        let [pids, times] = namespaces();
+        let [pids, times] = liveness::namespaces().map_err(|errno| Error::identity(path, errno))?;
         set(at::VERSION, u64::from(VERSION));
         set(at::KIND, wanted.kind as u64);
         set(at::ROWS, rows as u64);
@@ -260,11 +262,7 @@ impl File {
     }
 
     pub(super) fn is_removed(&self) -> bool {
-        self.map.words()[at::REMOVED].load(SeqCst) != 0
-    }
-
-    pub(super) fn mark_removed(&self) {
-        self.map.words()[at::REMOVED].store(1, SeqCst);
+        self.tally().removed()
     }
 
     /// The table's words.
@@ -287,6 +285,10 @@ impl File {
     #[inline(always)]
     pub(super) fn table(&self) -> &Table {
         &self.table
+    }
+
+    pub(super) fn namespaces(&self) -> [u64; 2] {
+        self.namespaces
     }
 
     pub(super) fn kind(&self) -> Kind {

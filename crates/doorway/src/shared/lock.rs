@@ -14,7 +14,7 @@ use std::{
 };
 
 use doorway_core::{
-    Registers, Ticket, Value, raw,
+    CompareAndSwap, Ticket, Value, raw,
     recoverable::{Owner, Place as Spot, State, Tally},
 };
 use rustix::time::{ClockId, clock_gettime};
@@ -22,7 +22,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::{
     Error, Kind,
     file::{File, ROW},
-    identity,
+    liveness,
     map::Map,
     memory::{Mapped, Stop, row},
 };
@@ -99,10 +99,16 @@ pub(super) fn now() -> u64 {
 }
 
 impl Lock {
-    pub(super) fn new(file: File) -> Self {
+    /// Opens a lock for this process.
+    ///
+    /// # Errors
+    /// When the process cannot be identified.
+    pub(super) fn new(file: File) -> Result<Self, Error> {
         // Without a page there is no memory for anything else either.
         let own = Map::wiped_on_fork(OWN).expect("the system gives a page of memory");
-        Self { file: Arc::new(file), own }
+        let lock = Self { file: Arc::new(file), own };
+        lock.introduce()?;
+        Ok(lock)
     }
 
     /// What kind of lock it is.
@@ -130,6 +136,11 @@ impl Lock {
         self.tally().slots().into()
     }
 
+    /// Whether the lock has been [removed](Self::remove), which is done only while no process holds a slot or waits.
+    pub fn is_removed(&self) -> bool {
+        self.file.is_removed()
+    }
+
     /// Whether the file is still there, whole: [`Error::Lost`] if it has been removed.
     ///
     /// Who waits asks so by itself. Who holds a slot may want to.
@@ -147,9 +158,9 @@ impl Lock {
 
     /// This process, as others know it.
     #[inline(always)]
-    pub(super) fn me(&self) -> Owner {
+    pub(super) fn me(&self) -> Result<Owner, Error> {
         match self.known() {
-            Some(me) => me,
+            Some(me) => Ok(me),
             None => self.introduce(),
         }
     }
@@ -160,21 +171,31 @@ impl Lock {
         Option::<Owner>::from_word(u128::from(self.own.words()[ME].load(Relaxed)), ())
     }
 
+    /// Establishes who this process is. A process that was forked since the lock was opened may be in another namespace.
     #[cold]
-    fn introduce(&self) -> Owner {
-        let me = identity::myself();
+    fn introduce(&self) -> Result<Owner, Error> {
+        let identity = |errno| Error::identity(self.path(), errno);
+        if liveness::namespaces().map_err(identity)? != self.file.namespaces() {
+            return Err(Error::Namespace(self.path().into()));
+        }
+        let me = liveness::myself().map_err(identity)?;
         self.own.words()[ME].store(Some(me).word() as u64, Relaxed);
-        me
+        Ok(me)
     }
 
     pub(super) fn error(&self, stop: Stop) -> Error {
         match stop {
             Stop::Failed(error) => *error,
-            Stop::Damaged | Stop::Late => match self.file.check() {
-                Err(error) => error,
-                Ok(()) => Error::Damaged(self.path().into()),
-            },
+            Stop::Damaged => self.file.check().err().unwrap_or_else(|| Error::Damaged(self.path().into())),
+            Stop::Late => self.file.check().err().unwrap_or_else(|| self.stuck()),
         }
+    }
+
+    /// Says which process holds the table lock.
+    fn stuck(&self) -> Error {
+        let word = self.file.words()[self.file.table().guard().index()].load(Acquire);
+        let holder = Option::<Owner>::from_word(u128::from(word), ()).and_then(liveness::pid);
+        Error::Stuck { path: self.path().into(), pid: holder.map_or(0, |pid| pid.as_raw_nonzero().get()) }
     }
 
     /// Does something with the guard, and gives it back whatever comes of it.
@@ -220,7 +241,7 @@ impl Lock {
     }
 
     /// A row of this process that is not in use. With the guard, which also keeps other threads away.
-    pub(super) fn own_row<M: Registers>(&self, m: &mut M) -> Result<Option<usize>, M::Halt> {
+    pub(super) fn own_row<M: CompareAndSwap>(&self, m: &mut M) -> Result<Option<usize>, M::Halt> {
         if let Some(row) = self.gate_row()
             && m.read(self.file.table().state(row))? == State::Idle
         {
@@ -234,7 +255,7 @@ impl Lock {
     }
 
     /// Keeps a row for later; gives it back if there are too many. With the guard.
-    pub(super) fn keep_row<M: Registers>(&self, m: &mut M, row: usize) -> Result<(), M::Halt> {
+    pub(super) fn keep_row<M: CompareAndSwap>(&self, m: &mut M, row: usize) -> Result<(), M::Halt> {
         let own = self.own.words();
         match self.gate_row() {
             None => own[GATE].store(row as u64 + 1, Relaxed),
@@ -242,7 +263,7 @@ impl Lock {
             Some(_) => {
                 let count = own[COUNT].load(Relaxed) as usize;
                 let Some(word) = own.get(FIRST + count) else {
-                    return m.write(self.file.table().owner(row), None);
+                    return self.file.table().give_up_row(m, row);
                 };
                 word.store(row as u64, Relaxed);
                 own[COUNT].store(count as u64 + 1, Relaxed);
@@ -254,7 +275,7 @@ impl Lock {
     /// Makes a row ready to be another process's: it is not held through the gate, and not kept for later.
     pub(super) fn part_with(&self, row: usize) -> Result<(), Stop> {
         let mut m = Mapped::new(&self.file, None);
-        self.guarded(&mut m, self.me(), |_| {
+        self.guarded(&mut m, self.me()?, |_| {
             if self.gate_row() == Some(row) {
                 self.own.words()[GATE].store(0, Relaxed);
             }
@@ -271,7 +292,7 @@ impl Drop for Lock {
         let mut m = Mapped::new(&self.file, Some(Instant::now() + Duration::from_secs(1)));
         let _ = self.guarded(&mut m, me, |m| {
             while let Some(row) = self.own_row(m)? {
-                m.write(self.file.table().owner(row), None)?;
+                self.file.table().give_up_row(m, row)?;
                 if self.gate_row() == Some(row) {
                     self.own.words()[GATE].store(0, Relaxed);
                 }

@@ -1,11 +1,17 @@
 //! Looking after a lock: more slots or fewer, nobody let in, removed.
 
-use doorway_core::{
-    Registers,
-    recoverable::{Gate, Tally},
-};
+use std::time::{Duration, Instant};
+
+use doorway_core::recoverable::{NotRemoved, Tally};
 
 use super::{Error, Kind, Lock, memory::Mapped};
+
+/// How long a management operation waits for the table lock, which running processes hold for less than a microsecond.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+fn patience() -> Option<Instant> {
+    Instant::now().checked_add(PATIENCE)
+}
 
 impl Lock {
     /// Takes the rows and slots of the dead away from them. Whoever waits does so by itself.
@@ -13,7 +19,7 @@ impl Lock {
     /// # Errors
     /// When the file is lost or damaged.
     pub fn bury_dead(&self) -> Result<(), Error> {
-        let (me, mut m) = (self.me(), Mapped::new(&self.file, None));
+        let (me, mut m) = (self.me()?, Mapped::new(&self.file, patience()));
         // Taking the guard shows who holds through the gate.
         let looked = self.guarded(&mut m, me, |_| Ok(()));
         let looked = looked.and_then(|()| self.file.table().look(&mut m, me, usize::MAX));
@@ -53,22 +59,10 @@ impl Lock {
         self.tally().closed()
     }
 
-    /// Changes what is not counted, and counts anew: who dies in between leaves the guard, and whoever takes it counts.
     fn change(&self, change: impl Fn(Tally) -> Tally) -> Result<(), Error> {
-        let (me, table) = (self.me(), self.file.table());
-        let mut m = Mapped::new(&self.file, None);
-        let changed = self.guarded(&mut m, me, |m| {
-            if self.file.is_removed() {
-                return Err(self.lost());
-            }
-            let tally = m.read(table.tally())?;
-            m.write(table.tally(), change(tally))?;
-            // A ticket less, so that nobody comes in through the gate who has read which slot is free before.
-            let next = m.read(table.gate())?.ticket();
-            m.write(table.gate(), Gate::Shut(next.succ()))?;
-            table.count(m)?;
-            table.grant(m)
-        });
+        let (me, table) = (self.me()?, self.file.table());
+        let mut m = Mapped::new(&self.file, patience());
+        let changed = self.guarded(&mut m, me, |m| if table.change(m, &change)? { Ok(()) } else { Err(self.lost()) });
         changed.map_err(|stop| self.error(stop))
     }
 
@@ -79,18 +73,16 @@ impl Lock {
     pub fn remove(&self) -> Result<(), Error> {
         self.check()?;
         self.bury_dead()?;
-        let (me, table) = (self.me(), self.file.table());
+        let (me, table) = (self.me()?, self.file.table());
         self.file.remove(|| {
-            let mut m = Mapped::new(&self.file, None);
-            let marked = self.guarded(&mut m, me, |m| {
-                let tally = m.read(table.tally())?;
-                let (holders, waiting) = (tally.inside().into(), tally.waiting().into());
-                if holders > 0 || waiting > 0 {
-                    return Err(Error::Busy { path: self.path().into(), holders, waiting }.into());
+            let mut m = Mapped::new(&self.file, patience());
+            let marked = self.guarded(&mut m, me, |m| match table.remove(m)? {
+                // A process that was killed before it took the name away has marked it already.
+                Ok(()) | Err(NotRemoved::Already) => Ok(()),
+                Err(NotRemoved::Busy { holders, waiting }) => {
+                    let (holders, waiting) = (holders.into(), waiting.into());
+                    Err(Error::Busy { path: self.path().into(), holders, waiting }.into())
                 }
-                self.file.mark_removed();
-                // Whoever has it open finds no slot, waits, and learns why.
-                m.write(table.tally(), tally.with_closed(true))
             });
             marked.map_err(|stop| self.error(stop))
         })

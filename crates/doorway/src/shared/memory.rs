@@ -30,7 +30,7 @@ use rustix::{thread::futex, time::Timespec};
 use super::{
     Error,
     file::{File, ROW},
-    identity,
+    liveness,
     map::low_half,
 };
 
@@ -120,7 +120,7 @@ impl<'a> Mapped<'a> {
         let owner = self.words.get(table.owner(row).index()).map(|word| word.load(Relaxed));
         // It may have gone meanwhile, and then the next look finds another there.
         match Option::<Owner>::from_word(owner.unwrap_or(0).into(), ()) {
-            Some(owner) => identity::is_dead(owner),
+            Some(owner) => liveness::is_dead(owner),
             None => true,
         }
     }
@@ -319,11 +319,11 @@ impl Memory for Quick<'_> {
 
 impl Mortal for Mapped<'_> {
     fn is_dead(&mut self, owner: Owner, _: Register<u64>) -> Result<bool, Stop> {
-        Ok(identity::is_dead(owner))
+        Ok(liveness::is_dead(owner))
     }
 
     fn seems_dead(&mut self, owner: Owner, _: Register<u64>) -> Result<bool, Stop> {
-        Ok(self.round >= YIELDS && identity::is_dead(owner))
+        Ok(self.round >= YIELDS && liveness::is_dead(owner))
     }
 
     /// Lets others run for a moment, then sleeps until it is woken or it is time to look. The first in line looks each

@@ -31,8 +31,9 @@
 //!
 //! - A process that is *stopped* (SIGSTOP, a frozen container, a debugger) is alive: it keeps its slot or its place. If it is
 //!   stopped in the few dozen instructions in which it has the table's guard, nobody else can enter or leave until it goes on.
-//! - Who is dead is told from pid, start time and boot: see the module `identity` in the source. A lock keeps to the pid and time namespace in which it was made,
-//!   and is an [error](Error::Namespace) in others.
+//! - A process counts as dead when its PID, start time and boot ID no longer match a live process: the table is in the module
+//!   `liveness` of the source. A lock keeps to the PID and time namespace in which it was made, and is an
+//!   [error](Error::Namespace) in others.
 //! - The guard goes to whoever is quick: who is always too late for it does not even get a place in line. With a place nobody starves.
 //! - Whoever may write the file can do harm: break the exclusion, or, by cutting it off, have its users killed (SIGBUS). It cannot make them
 //!   touch other memory. Files have mode 0600.
@@ -42,7 +43,7 @@ mod directory;
 mod entering;
 mod error;
 mod file;
-mod identity;
+mod liveness;
 mod lock;
 mod manage;
 #[expect(unsafe_code, reason = "mapped memory as atomic words")]

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use super::{
     Error, Lock,
     file::File,
-    identity,
+    liveness,
     lock::Standing,
     memory::{Quick, Stop},
 };
@@ -77,6 +77,20 @@ impl<'a> Place<'a> {
         }
     }
 
+    /// Leaves the queue, as dropping the place does, but waits at most this long for the table lock, which a stopped process may
+    /// hold.
+    ///
+    /// # Errors
+    /// Returns the place, which still is where it was, when that took too long. A process that ends then leaves the queue by that.
+    pub fn leave(self, limit: Duration) -> Result<(), Self> {
+        let place = ManuallyDrop::new(self);
+        match place.lock.abandon(&place.standing, Instant::now().checked_add(limit)) {
+            Err(Stop::Late) => Err(ManuallyDrop::into_inner(place)),
+            // A lock that is lost has no queue.
+            _ => Ok(()),
+        }
+    }
+
     /// Its ticket: places go in in the order of their tickets.
     pub fn ticket(&self) -> u64 {
         raw::number(self.standing.ticket)
@@ -91,7 +105,7 @@ impl<'a> Place<'a> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         // Of a file that is lost nobody cares.
-        let _ = self.lock.abandon(&self.standing);
+        let _ = self.lock.abandon(&self.standing, None);
     }
 }
 
@@ -112,6 +126,11 @@ impl<'a> Permit<'a> {
     #[inline(always)]
     pub(super) fn of(lock: &'a Lock, standing: Standing) -> Result<Self, Error> {
         if standing.holds() { Ok(Self { lock, standing }) } else { Place::new(lock, standing).wait() }
+    }
+
+    /// Returns the lock that this is a permit of.
+    pub fn lock(&self) -> &'a Lock {
+        self.lock
     }
 
     /// The number of the slot, which no other holder has.
@@ -149,8 +168,8 @@ impl<'a> Permit<'a> {
     pub fn hand_over(&self) -> HandOver {
         // Should the file be damaged, the child will find that it is not given the row.
         let _ = self.lock.part_with(self.standing.row());
-        let Standing { ticket, .. } = self.standing;
-        HandOver { file: self.lock.file.clone(), row: self.standing.row(), ticket, from: self.lock.me() }
+        let (file, row, ticket) = (self.lock.file.clone(), self.standing.row(), self.standing.ticket);
+        HandOver { file, row, ticket, from: self.lock.known(), proc: liveness::proc_device() }
     }
 
     /// Takes the slot back from a child to which it was [handed over](Self::hand_over), and which has ended, so that its end does
@@ -186,7 +205,10 @@ pub struct HandOver {
     file: Arc<File>,
     row: usize,
     ticket: Ticket,
-    from: Owner,
+    /// The parent; `None` if it was forked since it acquired the slot, which is not its own then.
+    from: Option<Owner>,
+    /// The device of the parent's `/proc`.
+    proc: Result<u64, Errno>,
 }
 
 impl HandOver {
@@ -195,12 +217,18 @@ impl HandOver {
     /// whatever becomes of its parent.
     ///
     /// # Errors
-    /// When the parent has the slot no more: it has left, or it has died and somebody has taken the slot away from it. Do not go on then.
+    /// `ESTALE` when the parent has lost the slot: it has released it, or it has died and the slot was reclaimed. `EXDEV` when this
+    /// process was moved to other namespaces and cannot know by which PID its parent knows it; another error when `/proc` cannot be
+    /// read. Do not go on then.
     pub fn adopt(&self) -> io::Result<()> {
         let (table, mut m) = (self.file.table(), Quick::new(self.file.words()));
         let holds = matches!(m.read(table.state(self.row)), Ok(State::Holding { ticket, .. }) if ticket == self.ticket);
-        // Who is in the middle of leaving while it hands over is not to be helped.
-        let adopted = holds && matches!(table.hand(&mut m, self.row, self.from, identity::myself()), Ok(true));
-        if adopted { Ok(()) } else { Err(Errno::STALE.into()) }
+        let (true, Some(from)) = (holds, self.from) else { return Err(Errno::STALE.into()) };
+        let me = liveness::myself_in(self.file.namespaces(), self.proc?)?;
+        // A parent that releases the slot while it hands it over loses it.
+        match table.hand(&mut m, self.row, from, me) {
+            Ok(true) => Ok(()),
+            _ => Err(Errno::STALE.into()),
+        }
     }
 }

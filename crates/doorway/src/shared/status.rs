@@ -10,7 +10,7 @@ use doorway_core::{
 use super::{
     Kind, Lock,
     file::ROW,
-    identity,
+    liveness,
     lock::now,
     memory::row::{ENTERED, SINCE, STAMPED},
 };
@@ -89,7 +89,7 @@ impl Lock {
         holders.sort_by_key(|holder| holder.slot);
         let mut waiting = waiting(self);
         for waiter in &mut waiting {
-            waiter.command = identity::command(waiter.pid);
+            waiter.command = command(waiter.pid);
         }
         Status {
             name: self.name(),
@@ -112,7 +112,7 @@ impl Lock {
             ticket: raw::number(ticket),
             session: self.asked(row.session),
             held: row.since.map(since),
-            command: identity::command(pid),
+            command: command(pid),
         })
     }
 
@@ -134,7 +134,7 @@ pub(super) fn waiting(lock: &Lock) -> Vec<Waiter> {
 }
 
 fn living(owner: Owner) -> Option<i32> {
-    if identity::is_dead(owner) { None } else { identity::pid(owner).map(|pid| pid.as_raw_nonzero().get()) }
+    if liveness::is_dead(owner) { None } else { liveness::pid(owner).map(|pid| pid.as_raw_nonzero().get()) }
 }
 
 fn since(time: u64) -> Duration {
@@ -176,4 +176,50 @@ fn read(lock: &Lock, row: usize) -> Option<Option<Row>> {
     };
     let unchanged = value(lock, table.state(row))? == state && value(lock, table.gate())? == gate;
     unchanged.then_some(Some(found))
+}
+
+/// Returns the command line of a process, or an empty text if `/proc` does not tell. While a program that has just begun has none, its name in
+/// brackets, as ps(1) does.
+fn command(pid: i32) -> String {
+    let read = |what| std::fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
+    let line = read("cmdline");
+    let words = line.split(|&byte| byte == 0).filter(|word| !word.is_empty());
+    let line = words.map(String::from_utf8_lossy).collect::<Vec<_>>().join(" ");
+    let name = if line.is_empty() { read("comm") } else { Vec::new() };
+    match name.trim_ascii_end() {
+        [] => line,
+        name => format!("[{}]", String::from_utf8_lossy(name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        process::{Command, Stdio},
+        thread::sleep,
+        time::Duration,
+    };
+
+    use super::command;
+
+    #[test]
+    fn a_process_without_a_command_line_has_a_name() {
+        let mut child = Command::new("cat").args(["-", "-"]).stdin(Stdio::piped()).spawn().expect("it starts");
+        let pid = child.id() as i32;
+        let becomes = |line: &str| {
+            for _ in 0..1000 {
+                if command(pid) == line {
+                    return;
+                }
+                sleep(Duration::from_millis(10));
+            }
+            panic!("it is {} and not {line}", command(pid));
+        };
+        becomes("cat - -");
+        // It ends, and nobody hears of it yet.
+        drop(child.stdin.take());
+        becomes("[cat]");
+        child.wait().expect("it has ended");
+        assert_eq!(command(pid), "");
+    }
 }

@@ -10,7 +10,7 @@ use doorway_core::{
 use super::{
     Error, Lock,
     file::ROW,
-    identity,
+    liveness,
     lock::{Standing, now},
     memory::{Mapped, Quick, Stop, row},
 };
@@ -70,7 +70,7 @@ impl Lock {
     fn leave_for_another(&self, me: Owner, standing: &Standing) -> Result<(), Stop> {
         let (table, row, m) = (self.file.table(), standing.row(), &mut Mapped::new(&self.file, None));
         let Some(other) = m.read(table.owner(row))? else { return Ok(()) };
-        if self.still_holds(m, standing)? && other != me && identity::is_dead(other) {
+        if self.still_holds(m, standing)? && other != me && liveness::is_dead(other) {
             table.bury(m, me, row, other)
         } else {
             Ok(())
@@ -84,11 +84,11 @@ impl Lock {
     }
 
     /// Leaves the line, or a slot that has come meanwhile.
-    pub(super) fn abandon(&self, standing: &Standing) -> Result<(), Stop> {
+    pub(super) fn abandon(&self, standing: &Standing, until: Option<Instant>) -> Result<(), Stop> {
         if standing.holds() {
             return self.leave(standing);
         }
-        let (table, row, mut m) = (self.file.table(), standing.row(), Mapped::new(&self.file, None));
+        let (table, row, mut m) = (self.file.table(), standing.row(), Mapped::new(&self.file, until));
         let Some(me) = self.known() else { return Ok(()) };
         let ticket = match m.read(table.state(row))? {
             State::Waiting(ticket) | State::Holding { ticket, .. } => ticket,
@@ -103,11 +103,11 @@ impl Lock {
 
     /// Takes a row back from a child to which it was given, and which is dead. Says whether it was there still.
     pub(super) fn take_back(&self, standing: &Standing) -> Result<bool, Stop> {
-        let me = self.me();
+        let me = self.me()?;
         let mut m = Mapped::new(&self.file, None);
         match m.read(self.file.table().owner(standing.row()))? {
             Some(other) if other == me => Ok(true),
-            Some(other) if identity::is_dead(other) && self.still_holds(&mut m, standing)? => {
+            Some(other) if liveness::is_dead(other) && self.still_holds(&mut m, standing)? => {
                 self.file.table().hand(&mut m, standing.row(), other, me)
             }
             _ => Ok(false),

@@ -90,6 +90,9 @@ fn who_is_stopped_with_the_guard_keeps_nobody_who_must_not_wait() {
     let built = Layout::build(256, None, |layout| Ok::<_, Infallible>(Table::new(layout, 256, 2, false)));
     let Ok((table, _)) = built;
     let word = |index: usize| &semaphore.words()[index];
+    let mut second = helper("holds", place.path(), &["a", "2"]);
+    says(&mut second, "holds");
+    let mine = semaphore.enter().expect("there is room");
     // As if it had taken it: nobody can be stopped there on purpose.
     let taken = word(table.owner(0).index()).load(SeqCst);
     assert_ne!(taken, 0, "the helper has the first row");
@@ -100,10 +103,19 @@ fn who_is_stopped_with_the_guard_keeps_nobody_who_must_not_wait() {
     let limit = Duration::from_millis(50);
     assert!(semaphore.enter_timeout(None, limit).expect("it works").is_none() && begin.elapsed() >= limit);
     assert!(semaphore.try_acquire().expect("it works").is_none());
+    // Nor a process that is in line already, and gives up.
+    let Err(NotYet::Late(mine)) = mine.wait_timeout(limit) else { panic!("there is no slot") };
+    let mine = mine.leave(limit).expect_err("the table lock is taken");
+    for refused in [semaphore.drain(), semaphore.set_slots(1), semaphore.remove()] {
+        assert!(matches!(refused, Err(Error::Stuck { pid, .. }) if pid == holder.id() as i32), "{refused:?}");
+    }
     // It is killed, and then nobody has the guard.
     holder.kill().expect("it is ours");
     holder.wait().expect("it has ended");
+    drop(mine.wait().expect("it is our turn"));
     assert!(semaphore.enter_timeout(None, Duration::from_secs(60)).expect("it works").is_some());
+    second.kill().expect("it is ours");
+    second.wait().expect("it has ended");
 }
 
 /// Forks; the child does what it is told with a copy of everything, and says whether all is well.
@@ -165,6 +177,38 @@ fn a_child_inherits_neither_place_nor_permit() {
     assert_eq!(holders(), [me]);
     drop(second);
     assert!(holders().is_empty());
+}
+
+/// Other processes would take a process for dead that does not tell who it is.
+#[test]
+fn a_process_that_cannot_be_identified_does_not_enter() {
+    let (_place, locks) = directory();
+    let semaphore = locks.semaphore("a", 1).expect("it is made");
+    forked!({
+        let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+        rustix::process::setrlimit(rustix::process::Resource::Nofile, none).expect("less is allowed");
+        matches!(semaphore.try_acquire(), Err(Error::Identity { .. }))
+            && matches!(semaphore.enter(), Err(Error::Identity { .. }))
+            && locks.semaphore("a", 1).is_err()
+    });
+    assert!(semaphore.try_acquire().expect("it works").is_some());
+}
+
+/// Its PID means another process to the others, or none.
+#[test]
+fn a_process_of_another_pid_namespace_does_not_enter() {
+    let (_place, locks) = directory();
+    let semaphore = locks.semaphore("a", 1).expect("it is made");
+    forked!({
+        // SAFETY: changes where the children of this process are born, and with it who may do so, and nothing else.
+        let moved = unsafe {
+            libc::unshare(libc::CLONE_NEWPID) == 0 || libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWPID) == 0
+        };
+        assert!(moved, "namespaces can be made: run the tests as root, or allow user namespaces");
+        forked!({ std::process::id() == 1 && matches!(semaphore.try_acquire(), Err(Error::Namespace(_))) });
+        true
+    });
+    assert!(semaphore.try_acquire().expect("it works").is_some());
 }
 
 #[test]

@@ -142,6 +142,10 @@ impl Asked for Remote {
         Ok(Some(Waiting { place, calls }))
     }
 
+    fn leave(waiting: Waiting) {
+        drop(waiting);
+    }
+
     fn ahead(waiting: &Waiting) -> usize {
         waiting.place.ahead()
     }
