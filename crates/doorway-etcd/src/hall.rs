@@ -33,7 +33,7 @@ use crate::{
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Copy {
     pub(crate) revision: i64,
-    /// When the lock was made.
+    /// The revision at which the lock was made; 0 if there is none.
     made: i64,
     /// None if there is no such lock, or it is damaged.
     pub(crate) rule: Option<Rule>,
@@ -56,7 +56,7 @@ impl Copy {
     fn delete(&mut self, keys: &Keys, kv: &KeyValue) {
         let Ok(key) = str::from_utf8(&kv.key) else { return };
         if key == keys.cfg() {
-            self.rule = None;
+            (self.made, self.rule) = (0, None);
         } else if let Some(place) = key.strip_prefix(&keys.line()) {
             self.line.leaves(place);
         } else if let Some(slot) = key.strip_prefix(&keys.slots()).and_then(|slot| slot.parse().ok()) {
@@ -172,6 +172,11 @@ impl Hall {
             },
             _ => Next::Unknown,
         }
+    }
+
+    /// Whether the lock that was made then has been removed since this ticket was handed out, or made anew.
+    pub(crate) fn is_removed(&self, ticket: i64, made: i64) -> bool {
+        self.known(|copy| copy.revision >= ticket && copy.made != made).unwrap_or(false)
     }
 
     /// Completes when there may be something else to do. Nothing is missed from when this is called.

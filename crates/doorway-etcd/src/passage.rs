@@ -314,7 +314,9 @@ impl Passage {
 }
 
 fn is_lost(hall: &Hall, ticket: i64, made: i64) -> bool {
-    hall.lease.is_lost() || matches!(hall.next(ticket, made), Next::Turn(Turn::Gone, _))
+    hall.lease.is_lost()
+        || hall.is_removed(ticket, made)
+        || matches!(hall.next(ticket, made), Next::Turn(Turn::Gone, _))
 }
 
 impl Drop for Passage {

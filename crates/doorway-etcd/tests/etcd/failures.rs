@@ -1,7 +1,16 @@
 //! Clients that are killed, stopped and cut off.
 
+use serde_json::json;
+
 use super::*;
-use crate::kit::{history::Mark, notes::What, process::Process, proxy::Proxy, worker::TTL};
+use crate::kit::{
+    gateway::{after, bytes},
+    history::Mark,
+    notes::What,
+    process::Process,
+    proxy::Proxy,
+    worker::TTL,
+};
 
 /// What is promised after a kill: the slot is back after the lease and a second.
 const BACK: Duration = Duration::from_secs(TTL.as_secs() + 1);
@@ -92,6 +101,25 @@ async fn a_holder_that_was_stopped_past_its_lease_writes_nothing() {
     holder.tell("leave");
     holder.waits_for("left", SOON);
     judged(&cluster.gateway());
+}
+
+/// All keys of the lock are deleted at once, as an administrator may who repairs it. The next client finds no lock, makes it anew and
+/// enters, so the holder has to be told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_holder_learns_that_the_keys_of_its_lock_were_deleted() {
+    let (cluster, notes) = (Cluster::start(1), Notes::here());
+    let worker = Worker::open(config(&cluster.endpoints()), LOCK, Which::Mutex, 0, &notes).await.expect("it opens");
+    let permit = worker.enter(0).await.expect("it enters");
+    let permit = worker.go_in(permit).await.expect("it is let in");
+    assert!(!permit.is_lost());
+    let gateway = cluster.gateway();
+    let prefix = format!("/doorway/{LOCK}/");
+    assert!(!gateway.keys(&prefix).expect("etcd answers").is_empty());
+    let all = json!({"key": bytes(&prefix), "range_end": bytes(&after(&prefix))});
+    gateway.post("/v3/kv/deleterange", &all).expect("etcd deletes them");
+    assert!(gateway.keys(&prefix).expect("etcd answers").is_empty());
+    tokio::time::timeout(SOON, permit.lost()).await.expect("it is told");
+    assert!(permit.is_lost());
 }
 
 /// Nothing comes from any endpoint, and nothing says so. It must be told that it has lost before somebody else is in.

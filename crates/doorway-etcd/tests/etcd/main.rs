@@ -21,6 +21,7 @@
 //! | a guarded write does not look at the place | `a_holder_that_was_stopped_past_its_lease_writes_nothing` | it wrote |
 //! | the watch is opened again and the line is not read | `what_happened_while_the_watch_was_broken_is_seen` | it never learns it |
 //! | `lost()` does not look at the deadline | `a_client_that_is_cut_off_…` | it does not come |
+//! | `lost()` does not look whether the lock was removed | `a_holder_learns_that_the_keys_of_its_lock_were_deleted` | it does not come |
 //! | keepalives are not opened again | `a_killed_leader_twice` | some `Lost` |
 //! | a request fetches no new token | `a_token_that_etcd_has_forgotten_is_renewed` | `Login` |
 //! | a watch fetches no new token | `a_token_that_etcd_has_forgotten_is_renewed` | it is never let in |
