@@ -22,6 +22,7 @@ extern crate std;
 
 mod claims;
 pub mod digits;
+pub mod engines;
 mod exclusion;
 pub mod group;
 pub mod k_exclusion;
@@ -29,7 +30,7 @@ pub mod layout;
 mod memory;
 pub mod mutex;
 pub mod native;
-pub mod recoverable;
+
 mod registry;
 mod session;
 mod set;

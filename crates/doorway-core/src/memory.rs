@@ -40,7 +40,7 @@ use core::ops::ControlFlow;
 
 use crate::{
     Local, Register, Value,
-    recoverable::{Owner, State},
+    engines::named_lock::{Owner, State},
 };
 
 /// What every memory offers: loops, choices, and names for lines and mutants.

@@ -34,8 +34,8 @@ macro_rules! for_each_algorithm {
             $crate::group::GroupBlackWhiteBakery,
             $crate::group::StrongGroupBakery,
             $crate::group::StrongGroupBlackWhiteBakery,
-            $crate::recoverable::Recoverable,
-            $crate::recoverable::RecoverableGroup,
+            $crate::engines::named_lock::NamedLock,
+            $crate::engines::named_lock::NamedGroupLock,
         }
     };
 }

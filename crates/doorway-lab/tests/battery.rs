@@ -49,7 +49,7 @@ fn settings(entrant: &Entrant) -> Vec<Setting> {
 fn affordable(entrant: &Entrant) -> Vec<Setting> {
     let least = entrant.claims.min_n;
     if entrant.claims.problem == Problem::KExclusion {
-        let few = ["k-bakery-fife", "k-bakery-safe", "timestamp-bakery", "recoverable"].contains(&entrant.name);
+        let few = ["k-bakery-fife", "k-bakery-safe", "timestamp-bakery", "named-lock"].contains(&entrant.name);
         let three = if few { Setting::slots(3, 2).passages(1) } else { Setting::slots(3, 2) };
         let mut all = vec![Setting::slots(1, 1), two(entrant), three];
         // Among three, a passage of the bounded timestamps each is more than twenty million states.
@@ -58,7 +58,7 @@ fn affordable(entrant: &Entrant) -> Vec<Setting> {
     }
     if entrant.claims.problem == Problem::Group {
         // Without end, these have 24 million states and more among three.
-        let many = entrant.name.starts_with("strong") || entrant.name == "recoverable-group";
+        let many = entrant.name.starts_with("strong") || entrant.name == "named-group-lock";
         let three = if many { Setting::group(3, 2).passages(1) } else { Setting::group(3, 2) };
         return vec![Setting::group(1, 1), two(entrant), three];
     }
@@ -76,8 +76,8 @@ fn two(entrant: &Entrant) -> Setting {
     match entrant.variant {
         _ if entrant.attempts.is_some() => two.passages(1).retries(ANY_NUMBER),
         Some("bounded") => two.passages(2),
-        // Without end there are thirteen million states: see `recoverable.rs`.
-        _ if entrant.name == "recoverable-group" => two.passages(2),
+        // Without end there are thirteen million states: see `named_lock.rs`.
+        _ if entrant.name == "named-group-lock" => two.passages(2),
         _ => two,
     }
 }

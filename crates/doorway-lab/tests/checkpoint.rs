@@ -138,9 +138,9 @@ fn an_interrupted_search_goes_on_on_other_registers() {
 fn attempts_and_kills_are_kept() {
     let options = Options { properties: vec![Property::MutualExclusion], passages: Some(1), ..Options::default() };
     goes_on(&*subject("randomized", Size::mutex(2)), &Options { retries: Some(2), ..options.clone() });
-    let mut recoverable = subject("recoverable", Size::mutex(2));
-    assert!(recoverable.let_kill(1));
-    goes_on(&*recoverable, &Options { passages: Some(2), ..options });
+    let mut named_lock = subject("named-lock", Size::mutex(2));
+    assert!(named_lock.let_kill(1));
+    goes_on(&*named_lock, &Options { passages: Some(2), ..options });
 }
 
 /// What violates a property is found at the same depth, and then there is nothing more to keep.

@@ -55,7 +55,7 @@ fn settings(entrant: &Entrant, mutant: Option<&str>) -> Vec<Setting> {
     };
     match (entrant.name, mutant) {
         // Too many outcomes to merge anything, or too many states.
-        ("randomized" | "randomized-starvation-free" | "recoverable" | "recoverable-group", _)
+        ("randomized" | "randomized-starvation-free" | "named-lock" | "named-group-lock", _)
         | ("randomized-bounded" | "strong-group-black-white-bakery", Some(_)) => vec![],
         _ if entrant.variant == Some("bounded") => vec![],
         ("randomized-bounded", None) => vec![two.passages(1).retries(ANY_NUMBER)],

@@ -14,7 +14,7 @@ use doorway_core::{
     ANY_NUMBER, Algorithm, Array, Claims, CompareAndSwap, Exclusion, Fate, FetchAndAdd, Home, Homes, Layout, Local,
     Mortal, Mutant, Primitive, Problem, Property, Register, RegisterKind, Relabel, Request, Rmr, Session, Setting,
     Size, Unfit,
-    recoverable::{Life, Owner, Place, Table},
+    engines::named_lock::{Life, Owner, Place, Table},
 };
 use doorway_lab::{Options, Progress, Report, build, check};
 
@@ -136,7 +136,7 @@ impl Algorithm for Operations {
     const CLAIMS: Claims = Claims {
         problem: Problem::KExclusion,
         paper: "Doorway's own",
-        figure: "docs/algorithms/recoverable.md",
+        figure: "docs/algorithms/named-lock.md",
         primitives: &[Primitive::ReadWrite, Primitive::CompareAndSwap],
         properties: &[],
         refuted: &[],
@@ -154,13 +154,14 @@ impl Algorithm for Operations {
     };
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
-        let table = Table::new(layout, size.n, size.k, false);
+        let table = Table::new(layout, size.n, size.k, false, Home::Process(0));
+        layout.begin(table.used(), size.n as u32);
         (0..size.n).for_each(|p| layout.begin(table.owner(p), Some(Owner::new(p, 0))));
         if size.k == 2 {
             // As after two passages at once: the slot that was released last is on top, and it is not the lowest.
-            layout.begin(table.spare(0), u32::MAX);
-            layout.begin(table.spare(1), 1);
-            layout.begin(table.first(), 1);
+            layout.begin(table.free(0), 1);
+            layout.begin(table.free(1), u32::MAX);
+            layout.begin(table.fast_slot(), 1);
         }
         let taken = layout.array("Taken", size.k, Homes::Nobody, None);
         let fresh = layout.register("Fresh", Home::Nobody, None);
@@ -171,7 +172,7 @@ impl Algorithm for Operations {
 
 impl Operations {
     /// Does what comes before entering; returns whether the process still has an entry.
-    fn operate<M>(&self, m: &mut M, me: Owner, p: usize, operation: Operation, settled: bool) -> Result<bool, M::Halt>
+    fn operate<M>(&self, m: &mut M, me: Owner, p: usize, operation: Operation, has_entry: bool) -> Result<bool, M::Halt>
     where
         M: CompareAndSwap + FetchAndAdd + Mortal,
     {
@@ -179,48 +180,48 @@ impl Operations {
         match operation {
             Enter => {}
             _ if p >= self.actors => {}
-            Reap => table.look(m, me, p)?,
-            GiveUpEntry if !settled => {}
+            Reap => table.reap_all(m, me)?,
+            GiveUpEntry if !has_entry => {}
             GiveUpEntry => {
-                table.take(m, me)?;
-                table.give_up_row(m, p)?;
-                table.give(m)?;
+                table.lock(m, me)?;
+                table.give_back(m, p)?;
+                table.unlock(m)?;
                 return Ok(false);
             }
             Resize => {
-                table.take(m, me)?;
+                table.lock(m, me)?;
                 table.change(m, |tally| tally.with_slots(if tally.slots() == 1 { self.slots } else { 1 }))?;
-                table.give(m)?;
+                table.unlock(m)?;
             }
             DrainAndResume => m.each(0..2, |m, round| {
-                table.take(m, me)?;
-                table.change(m, |tally| tally.with_closed(round == 0))?;
-                table.give(m)
+                table.lock(m, me)?;
+                table.change(m, |tally| tally.with_drained(round == 0))?;
+                table.unlock(m)
             })?,
             Remove => {
-                table.take(m, me)?;
+                table.lock(m, me)?;
                 let _ = table.remove(m)?;
-                table.give(m)?;
+                table.unlock(m)?;
             }
         }
-        Ok(settled)
+        Ok(has_entry)
     }
 
     /// Takes a place, on the fast path or on the slow path; `None` if the lock has been removed.
-    fn enter<M>(&self, m: &mut M, me: Owner, p: usize, settled: bool) -> Result<Option<Place>, M::Halt>
+    fn enter<M>(&self, m: &mut M, me: Owner, p: usize, has_entry: bool) -> Result<Option<Place>, M::Halt>
     where
         M: CompareAndSwap + FetchAndAdd + Mortal,
     {
         let table = &self.table;
-        if settled && let Some((_, place)) = table.come(m, |_| Ok(Some(p)))? {
+        if has_entry && let Some((_, place)) = table.enter_fast(m, |_| Ok(Some(p)))? {
             return Ok(Some(place));
         }
-        table.take(m, me)?;
-        if !settled {
-            table.settle(m, me, p..p + 1)?;
+        table.lock(m, me)?;
+        if !has_entry && table.claim_vacant(m, me, p..p + 1)?.is_none() {
+            table.claim_from_dead(m, me, p..p + 1)?;
         }
-        let place = table.join(m, p, Session(1))?;
-        table.give(m)?;
+        let place = table.enter(m, p, Session(1))?;
+        table.unlock(m)?;
         if place.slot.is_none() && m.read(table.tally())?.removed() {
             table.abandon(m, me, p)?;
             return Ok(None);
@@ -245,13 +246,13 @@ impl<M: CompareAndSwap + FetchAndAdd + Mortal> Exclusion<M> for Operations {
     type Keep = Life;
 
     fn keep(&self, _: usize) -> Life {
-        Life { number: 0, settled: true }
+        Life { number: 0, has_entry: true }
     }
 
     fn doorway(&self, m: &mut M, p: usize, operation: Operation, life: Life) -> Result<Pass, M::Halt> {
         let me = Owner::new(p, life.number);
-        let settled = self.operate(m, me, p, operation, life.settled)?;
-        Ok(Pass { place: self.enter(m, me, p, settled)?, life: life.number })
+        let has_entry = self.operate(m, me, p, operation, life.has_entry)?;
+        Ok(Pass { place: self.enter(m, me, p, has_entry)?, life: life.number })
     }
 
     fn waiting(&self, m: &mut M, p: usize, pass: Pass) -> Result<Pass, M::Halt> {
@@ -273,17 +274,15 @@ impl<M: CompareAndSwap + FetchAndAdd + Mortal> Exclusion<M> for Operations {
     }
 
     fn exit(&self, m: &mut M, p: usize, pass: Pass) -> Result<Life, M::Halt> {
-        let life = Life { number: pass.life, settled: true };
+        let life = Life { number: pass.life, has_entry: true };
         let Some(place) = pass.place else {
             m.write(self.fresh, None)?;
             return Ok(life);
         };
         let slot = place.slot.expect("it has been granted");
         m.write(self.taken.at(slot as usize), None)?;
-        if !(place.by_gate && self.table.go(m, p, place.ticket)?) {
-            self.table.take(m, Owner::new(p, pass.life))?;
-            self.table.vacate(m, p, place.slot)?;
-            self.table.give(m)?;
+        if !(place.fast && self.table.release_fast(m, p, place.ticket)?) {
+            self.table.release(m, Owner::new(p, pass.life), p, place.slot)?;
         }
         Ok(life)
     }
@@ -294,12 +293,12 @@ impl<M: CompareAndSwap + FetchAndAdd + Mortal> Exclusion<M> for Operations {
             // There is no queue.
             None => m.read(self.fresh).map(drop),
         };
-        Some(gone.map(|()| Life { number: pass.life, settled: true }))
+        Some(gone.map(|()| Life { number: pass.life, has_entry: true }))
     }
 
     fn killed(&self, m: &mut M, p: usize) -> Option<Result<Life, M::Halt>> {
         let before = m.fetch_and_add(self.table.deaths(p), 1);
-        Some(before.map(|before| Life { number: before + 1, settled: false }))
+        Some(before.map(|before| Life { number: before + 1, has_entry: false }))
     }
 }
 

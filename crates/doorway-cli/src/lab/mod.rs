@@ -89,7 +89,7 @@ fn instance(args: &Instance) -> Result<(&'static Entrant, Box<dyn Subject>), Fai
         && !subject.let_kill(most)
     {
         return Err(Failure::Usage(format!(
-            "--kills {most}: nobody would notice in {}; try recoverable, or --crashes {most}",
+            "--kills {most}: nobody would notice in {}; try named-lock, or --crashes {most}",
             entrant.name
         )));
     }

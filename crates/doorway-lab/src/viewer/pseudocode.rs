@@ -52,8 +52,8 @@ pages! {
     "group-black-white-bakery",
     "strong-group-bakery",
     "strong-group-black-white-bakery",
-    "recoverable",
-    "recoverable-group" as "recoverable",
+    "named-lock",
+    "named-group-lock" as "named-lock",
 }
 
 /// The pseudocode of an algorithm; nothing if there is no page.

@@ -25,15 +25,18 @@ fn may_refuse(fault: &Fault, program: &Program, graph: &Graph) -> bool {
         || words.contains("300 outcomes") && many
 }
 
-/// Whether the lab is right to refuse the program. It may look beyond the bounds on passages and kills.
+/// Whether the lab is right to refuse the program. The lab looks beyond the bounds on passages and kills, so the
+/// reference explores more of both, too: few passages first, because many may have too many states.
 fn may_refuse_beyond(refusal: &Refusal, program: &Program, graph: &Graph) -> bool {
     let Refusal::Fault(fault) = refusal else { return false };
     let more = Program { kills: 6, ..program.clone() };
-    let beyond = || match explore(&more, Some(6), 20_000) {
+    let most = |passages| if passages == 2 { 500_000 } else { 20_000 };
+    let beyond = |passages| match explore(&more, Some(passages), most(passages)) {
         Ok(graph) => may_refuse(fault, &more, &graph),
         Err(_) => matches!(fault, Fault::IdleSection(_) | Fault::IdleIteration(_)),
     };
-    may_refuse(fault, program, graph) || (more.passages.is_some() || more.killed.is_some()) && beyond()
+    let is_bounded = more.passages.is_some() || more.killed.is_some();
+    may_refuse(fault, program, graph) || is_bounded && (2..=6).any(beyond)
 }
 
 pub(crate) fn compare(program: &Program, without: Without, verdicts: &mut Verdicts) -> Result<Outcome, Failure> {

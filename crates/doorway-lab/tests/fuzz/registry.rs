@@ -22,7 +22,7 @@ use crate::{
 /// Algorithms with tens of thousands of states where two processes make one passage each.
 const VAST: [&str; 3] = ["randomized", "randomized-bounded", "randomized-starvation-free"];
 /// Algorithms whose processes can be killed.
-const KILLED: [&str; 2] = ["recoverable", "recoverable-group"];
+const KILLED: [&str; 2] = ["named-lock", "named-group-lock"];
 
 /// An algorithm and how it is run.
 #[derive(Clone)]

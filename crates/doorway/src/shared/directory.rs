@@ -22,11 +22,9 @@ use super::{
     file::{File, Wanted},
 };
 
-/// Rows of a lock unless somebody says otherwise: so many may hold and wait together.
-const CAPACITY: usize = 256;
-
-/// The most rows that there can be.
-pub(super) const MOST: usize = doorway_core::recoverable::Tally::MOST as usize;
+/// The most entries that there can be, and how many there are unless the user says otherwise: so many processes
+/// may hold and wait together.
+pub(super) const MOST: usize = doorway_core::engines::named_lock::Tally::MAX as usize;
 
 const NO_DIRECTORY: &str = "it is a link, or no directory";
 
@@ -35,11 +33,11 @@ fn chosen() -> Option<PathBuf> {
     env::var_os("DOORWAY_DIR").filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// Rows of a lock that is made, unless its maker says otherwise.
+/// Returns how many entries a lock has that is made.
 fn usual_capacity() -> Result<usize, Error> {
-    let Some(text) = env::var_os("DOORWAY_CAPACITY").filter(|text| !text.is_empty()) else { return Ok(CAPACITY) };
-    let rows = text.to_str().and_then(|text| text.parse().ok()).filter(|rows| (1..=MOST).contains(rows));
-    rows.ok_or_else(|| Error::Capacity { asked: text.to_string_lossy().into_owned(), most: MOST })
+    let Some(text) = env::var_os("DOORWAY_CAPACITY").filter(|text| !text.is_empty()) else { return Ok(MOST) };
+    let entries = text.to_str().and_then(|text| text.parse().ok()).filter(|entries| (1..=MOST).contains(entries));
+    entries.ok_or_else(|| Error::Capacity { asked: text.to_string_lossy().into_owned(), most: MOST })
 }
 
 /// Part of a name that nobody else takes meanwhile, in a container with the same numbers of processes either.
@@ -134,11 +132,11 @@ impl Directory {
         made
     }
 
-    /// Makes locks for so many who hold and wait together, 4095 at most. 256 unless told otherwise, here or by
-    /// `$DOORWAY_CAPACITY`. Locks that exist keep theirs.
+    /// Makes locks for so many processes that hold and wait together: 4095 unless told otherwise, here or by
+    /// `$DOORWAY_CAPACITY`, and at most. Locks that exist keep theirs.
     #[must_use]
-    pub fn with_capacity(mut self, rows: usize) -> Self {
-        self.capacity = rows.clamp(1, MOST);
+    pub fn with_capacity(mut self, entries: usize) -> Self {
+        self.capacity = entries.clamp(1, MOST);
         self
     }
 
@@ -201,11 +199,11 @@ impl Directory {
     }
 
     fn lock_of(&self, name: &str, kind: Kind, slots: usize) -> Result<Lock, Error> {
-        let rows = self.capacity.max((4 * slots).min(MOST));
+        let entries = self.capacity.max((4 * slots).min(MOST));
         if slots == 0 || slots > MOST {
             return Err(Error::TooMany { path: self.path.join(name), asked: slots, most: MOST });
         }
-        Lock::new(File::open(self, name, &Wanted { kind, rows, slots, exact: true })?)
+        Lock::new(File::open(self, name, &Wanted { kind, entries, slots, exact: true })?)
     }
 
     /// The directory, if it may be trusted.

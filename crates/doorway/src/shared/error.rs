@@ -94,15 +94,13 @@ pub enum Error {
         /// The most that there can be.
         most: usize,
     },
-    /// All rows are taken.
-    #[error(
-        "{path} is full: {rows} hold or wait already; remove it and make it with a larger capacity (DOORWAY_CAPACITY)"
-    )]
+    /// All entries of the process table are taken.
+    #[error("{path} is full: {entries} processes hold or wait already; try again later")]
     Full {
         /// The file.
         path: PathBuf,
-        /// How many rows it has.
-        rows: usize,
+        /// How many entries it has.
+        entries: usize,
     },
     /// The file has been removed under its users.
     #[error("{0} has been removed under its users: the lock is lost; open it again")]

@@ -1,20 +1,34 @@
-//! The file of a lock: a page of header, the table of rows, the names of sessions.
+//! The file of a lock: a page of header, the process table, the names of sessions.
 //!
-//! A file is made complete before it has a name, so nobody sees half of one, and who comes second finds that of who came first.
-//! Everything in it is checked when it is opened, and every index when it is used: whatever somebody writes into it, nothing outside
-//! of it is touched. What cannot be caught is a file that is cut off while it is mapped: the system kills who touches what is gone
-//! (SIGBUS). Its size is looked at again whenever somebody waits; and only who may write the file can do so.
+//! ```text
+//! page 0                       header: what the lock is
+//! then                         entries, a line of 16 words each, 32 to a page
+//! after the last entry         a line for the registers that belong to no entry
+//! then                         the names of sessions, 8 words each
+//! ```
+//!
+//! The file is large enough for all entries that there can be, and sparse: memory for a chunk of entries is
+//! reserved when the first of them is used. It is reserved then, and not when it is first written, because a
+//! process that writes into a full file system is killed.
+//!
+//! A file is made complete before it has a name: no process sees half of one, and the second process that
+//! makes it finds that of the first. Everything in it is checked when it is opened, and every index when it
+//! is used: whatever a stranger writes into it, nothing outside of it is touched. What cannot be caught is a
+//! file that is cut off while it is mapped: the system kills a process that touches what is gone (SIGBUS).
+//! A waiter checks the size whenever it is woken; and only a process that may write the file can cut it off.
 
 use std::{
     convert::Infallible,
+    ops::Range,
     os::fd::AsRawFd,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering::SeqCst},
 };
 
 use doorway_core::{
-    Layout, Value, native,
-    recoverable::{Table, Tally},
+    Home, Layout, Value,
+    engines::named_lock::{Table, Tally},
+    layout::Cell,
 };
 use rustix::{
     fd::OwnedFd,
@@ -30,21 +44,45 @@ use super::{
 };
 
 const MAGIC: u64 = u64::from_le_bytes(*b"doorway\n");
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 
 /// Words of the header.
 const HEADER: usize = 512;
-/// Words of a row.
-pub(super) const ROW: usize = doorway_core::layout::LINE;
 /// Words of the name of a session.
 pub(super) const NAME: usize = 8;
+
+/// Memory is reserved for so many entries at a time: a page.
+pub(super) const CHUNK: usize = 4096 / (8 * entry::WORDS);
+
+/// Words of an entry that are not the engine's.
+pub(super) mod entry {
+    /// Words of an entry in all.
+    pub(in super::super) const WORDS: usize = doorway_core::layout::LINE;
+    /// The process that keeps the entry for its child.
+    pub(in super::super) const KEEPER: usize = 11;
+    /// When its owner entered and when it was granted its slot, in nanoseconds of the monotonic clock; and
+    /// with which ticket, or the times are older.
+    pub(in super::super) const ENTERED: usize = 12;
+    pub(in super::super) const SINCE: usize = 13;
+    pub(in super::super) const STAMPED: usize = 14;
+    /// Its owner sleeps: the word that it sleeps on.
+    pub(in super::super) const ASLEEP: usize = 15;
+}
+
+/// Words of the line that belongs to no entry and that are not the engine's.
+pub(super) mod global {
+    /// Processes sleep until the table lock is released.
+    pub(in super::super) const TABLE_LOCK_WAITERS: usize = 8;
+    /// Before this time waiters do not yield.
+    pub(in super::super) const NO_YIELDS_UNTIL: usize = 9;
+}
 
 /// Where things stand in the header.
 mod at {
     pub(super) const MAGIC: usize = 0;
     pub(super) const VERSION: usize = 1;
     pub(super) const KIND: usize = 2;
-    pub(super) const ROWS: usize = 3;
+    pub(super) const ENTRIES: usize = 3;
     pub(super) const PID_NAMESPACE: usize = 4;
     pub(super) const TIME_NAMESPACE: usize = 5;
 }
@@ -52,16 +90,16 @@ mod at {
 /// What a lock is to be if it has to be made, and has to be if it is there.
 pub(super) struct Wanted {
     pub(super) kind: Kind,
-    pub(super) rows: usize,
+    pub(super) entries: usize,
     pub(super) slots: usize,
     /// The number of slots is asked for.
     pub(super) exact: bool,
 }
 
 impl Wanted {
-    /// A lock with a slot for every row, or whatever is there.
-    pub(super) fn any(kind: Kind, rows: usize) -> Self {
-        Self { kind, rows, slots: rows, exact: false }
+    /// A lock with a slot for every entry, or whatever is there.
+    pub(super) fn any(kind: Kind, entries: usize) -> Self {
+        Self { kind, entries, slots: entries, exact: false }
     }
 }
 
@@ -78,15 +116,24 @@ pub(super) struct File {
     directory: Directory,
 }
 
-fn words(rows: usize) -> usize {
-    HEADER + rows * (ROW + NAME)
+fn words(entries: usize) -> usize {
+    HEADER + (entries + 1) * entry::WORDS + entries * NAME
 }
 
-fn layout(kind: Kind, rows: usize, slots: usize) -> (Table, Layout) {
-    let sessions = kind == Kind::GroupLock;
-    let Ok(built) = Layout::build(rows, None, |layout| Ok::<_, Infallible>(Table::new(layout, rows, slots, sessions)));
-    debug_assert_eq!(built.1.words(), rows * ROW);
+fn layout(kind: Kind, entries: usize, slots: usize) -> (Table, Layout) {
+    let (sessions, home) = (kind == Kind::GroupLock, Home::Process(entries));
+    let table = |layout: &mut Layout| Ok::<_, Infallible>(Table::new(layout, entries, slots, sessions, home));
+    let Ok(built) = Layout::build(entries + 1, None, table);
+    debug_assert_eq!(built.1.words(), (entries + 1) * entry::WORDS);
     built
+}
+
+/// Reserves memory for these words of a file. Where the file system cannot, it is reserved when it is written.
+fn reserve(fd: &OwnedFd, words: Range<usize>) -> Result<(), Errno> {
+    match rustix::fs::fallocate(fd, FallocateFlags::empty(), words.start as u64 * 8, words.len() as u64 * 8) {
+        Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
+        Err(errno) => Err(errno),
+    }
 }
 
 impl File {
@@ -97,7 +144,7 @@ impl File {
             match Self::attach(directory, name) {
                 Ok(file) => return file.fits(wanted),
                 Err(Error::Missing(_)) => Self::make(directory, &path, wanted)?,
-                // Somebody died removing it.
+                // A process was killed while it removed the lock.
                 Err(Error::Lost(_)) => Self::clear_away(directory, name)?,
                 Err(error) => return Err(error),
             }
@@ -135,22 +182,22 @@ impl File {
         if word(at::VERSION) != u64::from(VERSION) {
             return Err(Error::Version { found: word(at::VERSION) as u32, known: VERSION, path });
         }
-        let (kind, rows) = (Kind::from_word(word(at::KIND)), word(at::ROWS) as usize);
-        let (Some(kind), 1..=MOST) = (kind, rows) else { return Err(Error::Damaged(path)) };
-        if found != words(rows) as u64 * 8 {
-            return Err(truncated(words(rows)));
+        let (kind, entries) = (Kind::from_word(word(at::KIND)), word(at::ENTRIES) as usize);
+        let (Some(kind), 1..=MOST) = (kind, entries) else { return Err(Error::Damaged(path)) };
+        if found != words(entries) as u64 * 8 {
+            return Err(truncated(words(entries)));
         }
         let namespaces = [word(at::PID_NAMESPACE), word(at::TIME_NAMESPACE)];
         if namespaces != liveness::namespaces().map_err(|errno| Error::identity(&path, errno))? {
             return Err(Error::Namespace(path));
         }
-        let (table, _) = layout(kind, rows, 1);
+        let (table, _) = layout(kind, entries, 1);
         let file = Self { map, fd, table, kind, namespaces, path, directory: directory.clone() };
         if file.is_removed() {
             return Err(Error::Lost(file.path));
         }
         let slots = usize::from(file.tally().slots());
-        if slots == 0 || slots > rows { Err(Error::Damaged(file.path)) } else { Ok(file) }
+        if slots == 0 || slots > entries { Err(Error::Damaged(file.path)) } else { Ok(file) }
     }
 
     /// Whether it is what is wanted.
@@ -167,13 +214,14 @@ impl File {
         }
     }
 
-    /// Makes a lock, unless somebody else does so first.
+    /// Makes a lock, unless another process does so first.
     fn make(directory: &Directory, path: &Path, wanted: &Wanted) -> Result<(), Error> {
         let fail = |errno| Error::system(path, errno);
         let at = directory.open()?;
         let (mode, group) = directory.access();
-        let (name, rows) = (path.file_name().unwrap_or_default(), wanted.rows);
-        // Without a name it is gone by itself if we are killed. Where there are no such files, a hidden one stays behind then.
+        let (name, entries) = (path.file_name().unwrap_or_default(), wanted.entries);
+        // A file without a name is gone by itself if this process is killed. Where there are no such files, a
+        // hidden one stays behind then.
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
         let hidden = format!(".{}", unique());
         let (fd, named) = match rustix::fs::openat(&at, ".", flags | OFlags::TMPFILE, mode) {
@@ -187,19 +235,21 @@ impl File {
             rustix::fs::fchown(&fd, None, Some(Gid::from_raw(gid))).map_err(fail)?;
         }
         rustix::fs::fchmod(&fd, mode).map_err(fail)?;
-        // Room that is there now is there later: who writes into a full file system is killed.
-        match rustix::fs::fallocate(&fd, FallocateFlags::empty(), 0, words(rows) as u64 * 8) {
-            Err(Errno::OPNOTSUPP) => rustix::fs::ftruncate(&fd, words(rows) as u64 * 8).map_err(fail)?,
-            done => done.map_err(fail)?,
-        }
-        let map = Map::of(&fd, words(rows)).map_err(fail)?;
-        let (_, layout) = layout(wanted.kind, rows, wanted.slots);
-        native::initialise(&map.words()[HEADER..], &[], &layout);
+        rustix::fs::ftruncate(&fd, words(entries) as u64 * 8).map_err(fail)?;
+        let (table, layout) = layout(wanted.kind, entries, wanted.slots);
+        reserve(&fd, 0..HEADER + entry::WORDS).map_err(fail)?;
+        reserve(&fd, HEADER + entries * entry::WORDS..HEADER + (entries + 1) * entry::WORDS).map_err(fail)?;
+        let map = Map::of(&fd, words(entries)).map_err(fail)?;
+        // The entries begin as zeros, which they are.
+        let global = |cell: &Cell<'_>| cell.index >= table.table_lock().index();
+        layout.cells().filter(global).for_each(|cell| {
+            map.words()[HEADER + cell.index].store(cell.init.word() as u64, SeqCst);
+        });
         let set = |i: usize, word: u64| map.words()[i].store(word, SeqCst);
         let [pids, times] = liveness::namespaces().map_err(|errno| Error::identity(path, errno))?;
         set(at::VERSION, u64::from(VERSION));
         set(at::KIND, wanted.kind as u64);
-        set(at::ROWS, rows as u64);
+        set(at::ENTRIES, entries as u64);
         set(at::PID_NAMESPACE, pids);
         set(at::TIME_NAMESPACE, times);
         set(at::MAGIC, MAGIC);
@@ -217,7 +267,8 @@ impl File {
         }
     }
 
-    /// Removes the name of a lock that has been removed otherwise. Nobody else removes files meanwhile, so it is that one's.
+    /// Removes the name of a lock that has been removed otherwise. No other process removes files meanwhile, so
+    /// it is that lock's.
     fn clear_away(directory: &Directory, name: &str) -> Result<(), Error> {
         let at = directory.open()?;
         directory.alone(&at, || match Self::attach(directory, name) {
@@ -249,7 +300,7 @@ impl File {
     /// Whether it is still there, whole.
     pub(super) fn check(&self) -> Result<(), Error> {
         let stat = rustix::fs::fstat(&self.fd).map_err(|errno| Error::system(&self.path, errno))?;
-        let (found, expected) = (stat.st_size as u64, words(self.table.rows()) as u64 * 8);
+        let (found, expected) = (stat.st_size as u64, words(self.table.entries()) as u64 * 8);
         if stat.st_nlink == 0 {
             Err(Error::Lost(self.path.clone()))
         } else if found != expected {
@@ -274,8 +325,35 @@ impl File {
     /// The words of the name of a session, counted from 1.
     #[inline(always)]
     pub(super) fn name(&self, session: usize) -> Option<&[AtomicU64]> {
-        let first = self.table.rows() * ROW + session.checked_sub(1)? * NAME;
+        let first = self.names() + session.checked_sub(1)? * NAME;
         self.words().get(first..first + NAME)
+    }
+
+    /// Where the names of sessions begin.
+    #[inline(always)]
+    fn names(&self) -> usize {
+        (self.table.entries() + 1) * entry::WORDS
+    }
+
+    /// Returns the index of a word that belongs to no entry.
+    #[inline(always)]
+    pub(super) fn global(&self, word: usize) -> usize {
+        self.table.entries() * entry::WORDS + word
+    }
+
+    /// Reserves memory for the chunk of entries that begins with this one, and for their names.
+    ///
+    /// # Errors
+    /// When the file system is full.
+    pub(super) fn reserve(&self, first: usize) -> Result<(), Error> {
+        let fail = |errno| Error::system(&self.path, errno);
+        let last = (first + CHUNK).min(self.table.entries());
+        reserve(&self.fd, HEADER + first * entry::WORDS..HEADER + last * entry::WORDS).map_err(fail)?;
+        if self.kind == Kind::GroupLock {
+            let names = HEADER + self.names();
+            reserve(&self.fd, names + first * NAME..names + last * NAME).map_err(fail)?;
+        }
+        Ok(())
     }
 
     fn tally(&self) -> Tally {

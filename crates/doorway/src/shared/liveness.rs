@@ -22,7 +22,7 @@
 
 use std::sync::OnceLock;
 
-use doorway_core::recoverable::Owner;
+use doorway_core::engines::named_lock::Owner;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fd::OwnedFd,

@@ -2,72 +2,52 @@
 //!
 //! # Ordering
 //!
-//! Loads acquire and stores release; compare-and-swaps do both. That is enough, because all but four registers are touched with the
-//! guard alone, and who takes the guard sees all that was done with it before. The gate is opened and shut with it, too: who comes in through it
-//! has seen what was done before it was opened, and who shuts it what was done by those who left through it. A name that is compared before that may be
-//! written meanwhile, with the guard: then the gate was shut before. Without it, a process reads its own state, which a granter
-//! writes last: it sees the slot that was written before. What it reads of others, looking for the dead, are hints that count for
-//! nothing until it has the guard. Whether somebody is to be woken is the one question with a store before a load on both
-//! sides; there is a fence between them in each.
+//! Loads acquire, stores release, and compare-and-swaps do both. That is enough. All but four registers
+//! are touched with the table lock alone, and a process that takes it sees all that was done with it
+//! before. The fast path is opened and closed with it, too: a process that acquires a slot there has seen
+//! what was done before it was opened, and a process that closes it what was done by those that released
+//! a slot there. The name of a session that is compared before that may be written meanwhile, with the
+//! table lock: then the fast path was closed before. Without the table lock a process reads its own
+//! state, which a granter writes last: it sees the slot that was written before. What a process reads of
+//! others while it watches for deaths are hints that count for nothing until it has the table lock.
+//! Whether a process has to be woken is the one question with a store before a load on both sides; there
+//! is a fence between them in each.
 
 use std::{
-    hint::spin_loop,
-    sync::atomic::{
-        AtomicU64,
-        Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
-        fence,
+    ops::ControlFlow,
+    sync::{
+        Arc,
+        atomic::{
+            AtomicU64,
+            Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
+            fence,
+        },
     },
-    thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use doorway_core::{
-    CompareAndSwap, Memory, Mortal, Register, Registers, Value,
-    recoverable::{Owner, State},
+    CompareAndSwap, Local, Memory, Mortal, Register, Registers, Value,
+    engines::named_lock::{Owner, State},
 };
-use rustix::{thread::futex, time::Timespec};
+use rustix::thread::futex;
 
 use super::{
     Error,
-    file::{File, ROW},
+    file::{File, entry, global},
     liveness,
     map::low_half,
+    waiting::{Patience, Wait, wake},
 };
-
-/// How long a waiter sleeps before it looks for the dead.
-const LOOK: Duration = Duration::from_millis(20);
-
-/// After so many times all look: whoever is ahead may be stopped.
-const ALL_LOOK: u32 = 10;
-
-/// Rounds of waiting for the guard that spin, and those that let others run before it is slept. Who has it needs it for less
-/// than a microsecond, unless it is not running.
-const SPINS: u32 = 100;
-const YIELDS: u32 = 300;
-
-/// How often one who waits lets others run before it sleeps. Who sleeps is woken in the time of many short passages, and everybody behind it waits for
-/// that as well: with these it is mostly awake when its turn comes, if passages are short and few wait.
-const TURNS: u32 = 64;
-
-/// Words of a row that are not the engine's.
-pub(super) mod row {
-    /// When its owner entered and when it got its slot, in nanoseconds of the monotonic clock; and with which ticket, or it is of
-    /// another time.
-    pub(in super::super) const ENTERED: usize = 12;
-    pub(in super::super) const SINCE: usize = 13;
-    pub(in super::super) const STAMPED: usize = 14;
-    /// Its owner sleeps.
-    pub(super) const ASLEEP: usize = 15;
-}
 
 /// Why a process stops in the middle of the engine.
 #[derive(Debug)]
 pub(super) enum Stop {
     /// Its time is over.
     Late,
-    /// An index that is out of bounds, or a row that is not its own any more.
+    /// An index is out of bounds, or an entry is not its own any more.
     Damaged,
-    /// It went wrong otherwise. In a box, since it is carried through everything that goes well.
+    /// Another error. In a box, since it is carried through everything that goes well.
     Failed(Box<Error>),
 }
 
@@ -78,29 +58,32 @@ impl From<Error> for Stop {
     }
 }
 
-/// One process's view of the table.
+/// One process's view of the table, for everything but the fast path.
 pub(super) struct Mapped<'a> {
-    file: &'a File,
-    words: &'a [AtomicU64],
-    until: Option<Instant>,
-    /// How often the guard has been waited for in a row.
-    round: u32,
-    /// How often it has slept without a change.
-    slept: u32,
-    /// Whose state has changed, to be woken once the guard is given back: that takes longer than anything done with it.
+    pub(super) file: &'a Arc<File>,
+    pub(super) words: &'a [AtomicU64],
+    pub(super) until: Option<Instant>,
+    /// How long this process has waited for the table lock.
+    patience: Patience,
+    /// Its wait for a slot, once it has begun.
+    wait: Option<Wait>,
+    /// The word of a sleeping waiter whose state has changed, to be woken once the table lock is released:
+    /// waking takes longer than anything done with the table lock.
     heir: Option<&'a AtomicU64>,
-    /// It has the guard, and gives it back whatever happens: who stops at something damaged must not keep others waiting.
-    guard: bool,
+    /// It has the table lock, and releases it whatever happens: a process that stops at something damaged
+    /// must not keep others waiting.
+    has_table_lock: bool,
 }
 
 impl<'a> Mapped<'a> {
     #[inline(always)]
-    pub(super) fn new(file: &'a File, until: Option<Instant>) -> Self {
-        Self { file, words: file.words(), until, round: 0, slept: 0, heir: None, guard: false }
+    pub(super) fn new(file: &'a Arc<File>, until: Option<Instant>) -> Self {
+        let patience = Patience::default();
+        Self { file, words: file.words(), until, patience, wait: None, heir: None, has_table_lock: false }
     }
 
-    fn is_guard<T: Value>(&self, register: Register<T>) -> bool {
-        register.index() == self.file.table().guard().index()
+    fn is_table_lock<T: Value>(&self, register: Register<T>) -> bool {
+        register.index() == self.file.table().table_lock().index()
     }
 
     #[inline(always)]
@@ -108,80 +91,45 @@ impl<'a> Mapped<'a> {
         self.words.get(register.index()).ok_or(Stop::Damaged)
     }
 
-    /// Whether nobody alive waits right before this row, who would look for the dead in its stead. Those further ahead are the business of that one.
-    fn is_to_look(&self, seen: State) -> bool {
-        let (State::Waiting(mine), table) = (seen, self.file.table()) else { return true };
-        let value = |register: Register<State>| self.words.get(register.index()).map(|word| word.load(Relaxed));
-        let ahead = |row: usize| match State::from_word(value(table.state(row))?.into(), ()) {
-            State::Waiting(other) if other < mine => Some((other, row)),
-            _ => None,
-        };
-        let Some((_, row)) = (0..table.rows()).filter_map(ahead).max() else { return true };
-        let owner = self.words.get(table.owner(row).index()).map(|word| word.load(Relaxed));
-        // It may have gone meanwhile, and then the next look finds another there.
-        match Option::<Owner>::from_word(owner.unwrap_or(0).into(), ()) {
-            Some(owner) => liveness::is_dead(owner),
-            None => true,
-        }
-    }
-
-    /// Wakes who has been granted a slot.
+    /// Wakes the process that has been granted a slot.
     #[inline(always)]
     pub(super) fn wake_heir(&mut self) {
-        if let Some(state) = self.heir.take() {
-            wake(state);
+        if let Some(asleep) = self.heir.take() {
+            wake(asleep);
         }
     }
 
-    fn is_late(&self) -> bool {
+    /// Whether it has waited for a slot for so long that it watches other processes.
+    pub(super) fn watched(&self) -> bool {
+        self.wait.as_ref().is_some_and(Wait::watches)
+    }
+
+    pub(super) fn is_late(&self) -> bool {
         self.until.is_some_and(|until| Instant::now() >= until)
     }
 
-    #[cold]
-    #[inline(never)]
-    fn wait_for_guard(&mut self, round: u32) -> Result<(), Stop> {
-        self.round = round;
-        if round < SPINS {
-            spin_loop();
-        } else if round < YIELDS {
-            thread::yield_now();
-        } else {
-            // Somebody who has the guard is stopped or dead, or the processor is far too busy.
-            if self.is_late() {
-                return Err(Stop::Late);
-            }
-            self.file.check()?;
-            thread::sleep(Duration::from_micros(200));
+    #[inline(always)]
+    fn stored<T: Value>(&mut self, register: Register<T>) {
+        if self.has_table_lock && self.is_table_lock(register) {
+            self.has_table_lock = false;
+            self.file.wake_for_table_lock();
         }
-        Ok(())
+    }
+
+    #[inline(always)]
+    fn swapped<T: Value>(&mut self, register: Register<T>) {
+        self.has_table_lock |= self.is_table_lock(register);
     }
 }
 
-/// Whom to wake once the guard is given back: whose state has changed, if it sleeps. One who has been granted a slot before does not
-/// have to wait for that.
-fn to_wake<'a>(words: &'a [AtomicU64], state: Register<State>, before: Option<&'a AtomicU64>) -> Option<&'a AtomicU64> {
-    fence(SeqCst);
-    let asleep = words.get(state.index() / ROW * ROW + row::ASLEEP)?;
-    if asleep.load(Relaxed) == 0 {
-        return before;
-    }
-    before.map(wake);
-    words.get(state.index())
-}
-
-#[cold]
-fn wake(state: &AtomicU64) {
-    let _ = futex::wake(low_half(state), futex::Flags::empty(), 1);
-}
-
-/// However it ends.
 impl Drop for Mapped<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        if self.guard
-            && let Ok(guard) = self.word(self.file.table().guard())
+        if self.has_table_lock
+            && let Ok(word) = self.word(self.file.table().table_lock())
         {
-            guard.store(0, Release);
+            word.store(0, Release);
+            self.file.wake_for_table_lock();
         }
         self.wake_heir();
     }
@@ -198,30 +146,39 @@ impl Memory for Mapped<'_> {
         Ok(0)
     }
 
-    fn relax(&mut self, round: u32) -> Result<(), Stop> {
-        self.wait_for_guard(round)
+    /// Waits between two attempts to take the table lock.
+    fn relax(&mut self, _: u32) -> Result<(), Stop> {
+        if self.patience.spin() {
+            return Ok(());
+        }
+        // The process with the table lock does not run, is stopped or dead, or the machine is busy.
+        if self.is_late() {
+            return Err(Stop::Late);
+        }
+        self.file.check()?;
+        self.file.sleep_for_table_lock();
+        Ok(())
     }
 
-    /// The engine waits for two things: for the guard, with a pause after each round, and for a state, which it sleeps on.
+    /// The engine waits for two things: for the table lock, with a pause after each attempt, and for a
+    /// state, which it sleeps on.
     fn repeat<S, R, F>(&mut self, init: S, body: F) -> Result<R, Stop>
     where
-        S: doorway_core::Local,
-        R: doorway_core::Local,
-        F: Fn(&mut Self, S) -> Result<std::ops::ControlFlow<R, S>, Stop> + Sync,
+        S: Local,
+        R: Local,
+        F: Fn(&mut Self, S) -> Result<ControlFlow<R, S>, Stop> + Sync,
     {
         let mut state = init;
-        let mut round = 0;
+        self.patience = Patience::default();
         loop {
-            self.round = round;
-            let slept = self.slept;
+            let slept = self.wait.as_ref().map_or(0, Wait::sleeps);
             match body(self, state)? {
-                std::ops::ControlFlow::Break(result) => return Ok(result),
-                std::ops::ControlFlow::Continue(next) => state = next,
+                ControlFlow::Break(result) => return Ok(result),
+                ControlFlow::Continue(next) => state = next,
             }
-            if self.slept == slept {
-                self.relax(round)?;
+            if self.wait.as_ref().map_or(0, Wait::sleeps) == slept {
+                self.relax(0)?;
             }
-            round = round.saturating_add(1);
         }
     }
 }
@@ -262,7 +219,8 @@ macro_rules! accesses {
 
 accesses!(Mapped, Quick);
 
-/// The view of a process that has nothing to wait for: two words, which the compiler keeps in registers.
+/// The view of a process on the fast path, which has nothing to wait for: two words, which the compiler
+/// keeps in registers.
 pub(super) struct Quick<'a>(&'a [AtomicU64]);
 
 /// An index is out of bounds.
@@ -279,25 +237,12 @@ impl<'a> Quick<'a> {
     fn word<T: Value>(&self, register: Register<T>) -> Result<&'a AtomicU64, OutOfBounds> {
         self.0.get(register.index()).ok_or(OutOfBounds)
     }
-}
 
-impl Quick<'_> {
     #[inline(always)]
     fn stored<T: Value>(&self, _: Register<T>) {}
 
     #[inline(always)]
     fn swapped<T: Value>(&self, _: Register<T>) {}
-}
-
-/// The guard is taken by compare-and-swap and given back by a write.
-impl Mapped<'_> {
-    fn stored<T: Value>(&mut self, register: Register<T>) {
-        self.guard &= !self.is_guard(register);
-    }
-
-    fn swapped<T: Value>(&mut self, register: Register<T>) {
-        self.guard |= self.is_guard(register);
-    }
 }
 
 /// The engine makes no choices, and does not wait here.
@@ -322,48 +267,60 @@ impl Mortal for Mapped<'_> {
         Ok(liveness::is_dead(owner))
     }
 
+    /// Asks only after it has waited for a while: the process with the table lock is nearly always alive.
     fn seems_dead(&mut self, owner: Owner, _: Register<u64>) -> Result<bool, Stop> {
-        Ok(self.round >= YIELDS && liveness::is_dead(owner))
+        Ok(self.patience.is_over() && liveness::is_dead(owner))
     }
 
-    /// Lets others run for a moment, then sleeps until it is woken or it is time to look. The first in line looks each
-    /// time, and those behind see that it can: they would all find the same.
     fn sleep(&mut self, state: Register<State>, seen: State) -> Result<bool, Stop> {
         self.wake_heir();
-        let word = self.word(state)?;
         if seen == State::Idle {
-            // Somebody took us for dead, or wrote where it should not.
+            // The entry was reclaimed although its owner lives, or written by a stranger.
             return Err(Stop::Damaged);
         }
-        let changed = || word.load(Acquire) != seen.word() as u64;
-        self.slept += 1;
-        // Only at first: who has slept already has waited for long, and will.
-        for _ in 0..if self.slept == 1 { TURNS } else { 0 } {
-            if changed() {
-                return Ok(false);
-            }
-            thread::yield_now();
-        }
-        let now = Instant::now();
-        let left = self.until.map_or(LOOK, |until| until.saturating_duration_since(now).min(LOOK));
-        let asleep = self.words.get(state.index() / ROW * ROW + row::ASLEEP).ok_or(Stop::Damaged)?;
-        asleep.store(1, Relaxed);
-        fence(SeqCst);
-        let time = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
-        // It does not matter why it ends: the state is looked at again.
-        let _ = futex::wait(low_half(word), futex::Flags::empty(), seen.word() as u32, Some(&time));
-        asleep.store(0, Relaxed);
-        if changed() {
-            return Ok(false);
-        }
-        if self.is_late() {
-            return Err(Stop::Late);
-        }
-        self.file.check()?;
-        Ok(self.slept.is_multiple_of(ALL_LOOK) || self.is_to_look(seen))
+        let mut wait = self.wait.take().unwrap_or_default();
+        let woken = wait.sleep(self, state, seen);
+        self.wait = Some(wait);
+        woken
     }
 
+    /// Notes which process to wake once the table lock is released: the one whose state has changed, if it
+    /// sleeps. A process that was noted before is woken now.
     fn wake(&mut self, state: Register<State>) {
-        self.heir = to_wake(self.words, state, self.heir);
+        fence(SeqCst);
+        let first = state.index() / entry::WORDS * entry::WORDS;
+        let Some(asleep) = self.words.get(first + entry::ASLEEP) else { return };
+        if asleep.load(Relaxed) != 0 {
+            self.wake_heir();
+            self.heir = Some(asleep);
+        }
+    }
+}
+
+impl File {
+    /// Sleeps until the table lock is released, or for a millisecond.
+    fn sleep_for_table_lock(&self) {
+        let word = &self.words()[self.table().table_lock().index()];
+        let waiters = &self.words()[self.global(global::TABLE_LOCK_WAITERS)];
+        let seen = word.load(Acquire);
+        if seen == 0 {
+            return;
+        }
+        waiters.store(1, Relaxed);
+        fence(SeqCst);
+        let millisecond = rustix::time::Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+        let _ = futex::wait(low_half(word), futex::Flags::empty(), seen as u32, Some(&millisecond));
+    }
+
+    /// Wakes the processes that sleep until the table lock is released.
+    #[inline(always)]
+    fn wake_for_table_lock(&self) {
+        fence(SeqCst);
+        let waiters = &self.words()[self.global(global::TABLE_LOCK_WAITERS)];
+        if waiters.load(Relaxed) != 0 {
+            waiters.store(0, Relaxed);
+            let word = &self.words()[self.table().table_lock().index()];
+            let _ = futex::wake(low_half(word), futex::Flags::empty(), i32::MAX.cast_unsigned());
+        }
     }
 }

@@ -1,11 +1,11 @@
 //! Sessions by name: what the numbers that the engine gives them stand for.
 //!
-//! A name is eight words: its bytes, zeros, and in the last byte its length. Two names are the same if the last words are, and those others that the
-//! length says.
+//! A name is eight words: its bytes, zeros, and in the last byte its length. Two names are the same if the
+//! last words are, and the others as far as the length says.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use doorway_core::{Memory, Session, recoverable::Name};
+use doorway_core::{Memory, Session, engines::named_lock::Name};
 
 use super::{
     Lock,
@@ -41,8 +41,8 @@ impl<'a> Called<'a> {
     }
 }
 
-/// The bytes from `8 i` on, and zeros. Read in few pieces and put together in a register: what is written byte by byte and read as a word makes processors
-/// wait.
+/// Returns the bytes from `8 i` on, and zeros. Read in few pieces and put together in a register: what is
+/// written byte by byte and read as a word makes processors wait.
 #[inline(always)]
 fn word(bytes: &[u8], i: usize) -> u64 {
     let Some(rest @ [first, ..]) = bytes.get(8 * i..) else { return 0 };
@@ -62,8 +62,8 @@ fn word(bytes: &[u8], i: usize) -> u64 {
     }
 }
 
-/// Who reads a name without the guard may see half of one that is being written. Then it does not come in through the gate: that has another ticket
-/// by then.
+/// A process that reads a name without the table lock may see half of one that is being written. Then it does
+/// not enter on the fast path: that has another ticket by then.
 impl<M: Memory> Name<M> for Called<'_> {
     #[inline(always)]
     fn is(&self, _: &mut M, number: Session) -> Result<bool, M::Halt> {

@@ -1,19 +1,13 @@
-//! Who holds and who waits.
+//! The status of a lock: its holders, and its waiters in order.
 
 use std::{path::PathBuf, sync::atomic::Ordering::Acquire, time::Duration};
 
 use doorway_core::{
     Register, Session, Value, raw,
-    recoverable::{Gate, Owner, State},
+    engines::named_lock::{FastPath, Owner, State},
 };
 
-use super::{
-    Kind, Lock,
-    file::ROW,
-    liveness,
-    lock::now,
-    memory::row::{ENTERED, SINCE, STAMPED},
-};
+use super::{Kind, Lock, entries::now, file::entry, liveness};
 
 /// A lock at some moment. It may have changed by the time that you read it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,15 +23,15 @@ pub struct Status {
     pub slots: usize,
     /// How many may hold and wait together.
     pub capacity: usize,
-    /// Nobody is let in.
+    /// No slots are granted.
     pub drained: bool,
-    /// Who holds, in the order of slots.
+    /// The holders, in the order of slots.
     pub holders: Vec<Holder>,
-    /// Who waits, in the order in which they will go in.
+    /// The waiters, in the order in which they will be granted slots.
     pub waiting: Vec<Waiter>,
 }
 
-/// Who holds a slot.
+/// A process that holds a slot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Holder {
@@ -55,7 +49,7 @@ pub struct Holder {
     pub command: String,
 }
 
-/// Who waits.
+/// A process that waits.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Waiter {
@@ -71,8 +65,8 @@ pub struct Waiter {
     pub command: String,
 }
 
-/// What a row says.
-struct Row {
+/// What an entry says.
+struct Entry {
     state: State,
     owner: Owner,
     session: Session,
@@ -82,11 +76,10 @@ struct Row {
 }
 
 impl Lock {
-    /// Who holds and who waits now. The dead are left out, whether somebody has found them yet or not.
+    /// Returns the holders and waiters at this moment. Dead processes are left out, whether their entries have
+    /// been reclaimed yet or not.
     pub fn status(&self) -> Status {
         let tally = self.tally();
-        let mut holders: Vec<Holder> = rows(self).filter_map(|row| self.holder(&row)).collect();
-        holders.sort_by_key(|holder| holder.slot);
         let mut waiting = waiting(self);
         for waiter in &mut waiting {
             waiter.command = command(waiter.pid);
@@ -97,21 +90,29 @@ impl Lock {
             kind: self.kind(),
             slots: tally.slots().into(),
             capacity: self.capacity(),
-            drained: tally.closed(),
-            holders,
+            drained: tally.drained(),
+            holders: self.holders(),
             waiting,
         }
     }
 
-    fn holder(&self, row: &Row) -> Option<Holder> {
-        let State::Holding { ticket, .. } = row.state else { return None };
-        let pid = living(row.owner)?;
+    /// Returns the holders at this moment, in the order of slots, as [`status`](Self::status) does. It does not look at
+    /// the waiters, of which there may be many.
+    pub fn holders(&self) -> Vec<Holder> {
+        let mut holders: Vec<Holder> = entries(self).filter_map(|entry| self.holder(&entry)).collect();
+        holders.sort_by_key(|holder| holder.slot);
+        holders
+    }
+
+    fn holder(&self, entry: &Entry) -> Option<Holder> {
+        let State::Holding { ticket, .. } = entry.state else { return None };
+        let pid = living(entry.owner)?;
         Some(Holder {
-            slot: row.slot as usize,
+            slot: entry.slot as usize,
             pid,
             ticket: raw::number(ticket),
-            session: self.asked(row.session),
-            held: row.since.map(since),
+            session: self.asked(entry.session),
+            held: entry.since.map(since),
             command: command(pid),
         })
     }
@@ -121,14 +122,15 @@ impl Lock {
     }
 }
 
-/// Who waits, in order, without command lines.
+/// Returns the waiters in order, without command lines.
 pub(super) fn waiting(lock: &Lock) -> Vec<Waiter> {
-    let waiter = |row: Row| {
-        let State::Waiting(ticket) = row.state else { return None };
-        let (session, waited) = (lock.asked(row.session), since(row.entered));
-        Some(Waiter { pid: living(row.owner)?, ticket: raw::number(ticket), session, waited, command: String::new() })
+    let waiter = |entry: Entry| {
+        let State::Waiting(ticket) = entry.state else { return None };
+        let (session, waited) = (lock.asked(entry.session), since(entry.entered));
+        let (pid, ticket) = (living(entry.owner)?, raw::number(ticket));
+        Some(Waiter { pid, ticket, session, waited, command: String::new() })
     };
-    let mut waiting: Vec<_> = rows(lock).filter_map(waiter).collect();
+    let mut waiting: Vec<_> = entries(lock).filter_map(waiter).collect();
     waiting.sort_by_key(|waiter| waiter.ticket);
     waiting
 }
@@ -141,45 +143,48 @@ fn since(time: u64) -> Duration {
     Duration::from_nanos(now().saturating_sub(time))
 }
 
-/// The rows that are not idle. Each is read until its state has stayed the same meanwhile, or else left out.
-fn rows(lock: &Lock) -> impl Iterator<Item = Row> + '_ {
-    let table = lock.file.table();
-    (0..table.rows()).filter_map(move |row| (0..3).find_map(|_| read(lock, row)).flatten())
+fn value<T: Value>(lock: &Lock, register: Register<T>) -> Option<T> {
+    let word = lock.file.words().get(register.index())?.load(Acquire);
+    Some(T::from_word(u128::from(word), register.format()))
 }
 
-/// `None` if it has changed meanwhile.
-fn read(lock: &Lock, row: usize) -> Option<Option<Row>> {
-    fn value<T: Value>(lock: &Lock, register: Register<T>) -> Option<T> {
-        let word = lock.file.words().get(register.index())?.load(Acquire);
-        Some(T::from_word(u128::from(word), register.format()))
-    }
+/// Returns the entries that are not idle. Each is read until its state has stayed the same meanwhile, or else
+/// left out.
+fn entries(lock: &Lock) -> impl Iterator<Item = Entry> + '_ {
     let table = lock.file.table();
-    let (gate, state) = (value(lock, table.gate())?, value(lock, table.state(row))?);
-    let (seen, slot, session) = match gate {
-        Gate::Held { row: held, ticket } | Gate::Closing { row: held, ticket } if held as usize == row => {
-            (State::Holding { ticket, recovered: false }, value(lock, table.first())?, table.number_at_gate(row))
+    let used = value(lock, table.used()).unwrap_or(0) as usize;
+    (0..used.min(table.entries())).filter_map(move |i| (0..3).find_map(|_| read(lock, i)).flatten())
+}
+
+/// Reads an entry. `None` if it has changed meanwhile.
+fn read(lock: &Lock, i: usize) -> Option<Option<Entry>> {
+    let table = lock.file.table();
+    let (fast, state) = (value(lock, table.fast())?, value(lock, table.state(i))?);
+    let (seen, slot, session) = match fast {
+        FastPath::Held { entry, ticket } | FastPath::Closing { entry, ticket } if entry as usize == i => {
+            (State::Holding { ticket, recovered: false }, value(lock, table.fast_slot())?, table.number_on_fast_path(i))
         }
-        _ => (state, value(lock, table.held(row))?, value(lock, table.asks(row))?),
+        _ => (state, value(lock, table.slot(i))?, value(lock, table.session(i))?),
     };
     let stamp = match seen {
         State::Waiting(ticket) | State::Holding { ticket, .. } => raw::number(ticket),
         State::Idle => return Some(None),
     };
-    let time = |which: usize| Some(lock.file.words().get(row * ROW + which)?.load(Acquire));
-    let found = Row {
+    let time = |which: usize| Some(lock.file.words().get(i * entry::WORDS + which)?.load(Acquire));
+    let found = Entry {
         state: seen,
-        owner: value(lock, table.owner(row))??,
+        owner: value(lock, table.owner(i))??,
         session,
         slot,
-        entered: time(ENTERED)?,
-        since: (time(STAMPED)? == stamp).then_some(time(SINCE)?),
+        entered: time(entry::ENTERED)?,
+        since: (time(entry::STAMPED)? == stamp).then_some(time(entry::SINCE)?),
     };
-    let unchanged = value(lock, table.state(row))? == state && value(lock, table.gate())? == gate;
+    let unchanged = value(lock, table.state(i))? == state && value(lock, table.fast())? == fast;
     unchanged.then_some(Some(found))
 }
 
-/// Returns the command line of a process, or an empty text if `/proc` does not tell. While a program that has just begun has none, its name in
-/// brackets, as ps(1) does.
+/// Returns the command line of a process, or an empty text if `/proc` does not tell. While a program that has
+/// just begun has none, its name in brackets, as ps(1) does.
 fn command(pid: i32) -> String {
     let read = |what| std::fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
     let line = read("cmdline");

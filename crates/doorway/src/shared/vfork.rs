@@ -101,6 +101,14 @@ fn forget_handlers() {
     }
 }
 
+/// Does something while all signals of this thread are blocked: a thread that it starts receives none.
+pub(super) fn without_signals<T>(run: impl FnOnce() -> T) -> T {
+    let mask = block_all();
+    let done = run();
+    set_mask(&mask);
+    done
+}
+
 fn block_all() -> sigset_t {
     let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
     // SAFETY: the first is filled before it is read, the second by the call, which cannot fail: what it is told to do exists.

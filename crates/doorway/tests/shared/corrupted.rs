@@ -79,7 +79,7 @@ pub(crate) fn exercise(locks: &Directory, input: &[u8]) -> Outcome {
             scribble(lock.words(), scribbles.iter().filter(|scribble| scribble.late));
             use_it(&lock, &mut failures);
             failures += through_the_gate(locks, &lock);
-            failures += usize::from(lock.bury_dead().is_err()) + usize::from(lock.set_slots(1).is_err());
+            failures += usize::from(lock.reap().is_err()) + usize::from(lock.set_slots(1).is_err());
             let _ = (lock.status(), lock.remove());
             if failures > 0 { Outcome::Damaged } else { Outcome::Fine }
         }

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use doorway_core::{Layout, recoverable::Table};
+use doorway_core::{Home, Layout, engines::named_lock::Table};
 
 use super::{
     corrupted::{self, Outcome},
@@ -80,23 +80,27 @@ fn who_is_stopped_is_alive() {
     holder.wait().expect("it has ended");
 }
 
-/// In the few instructions in which it has the guard, that is. Who must not wait does not, and the others go on when it does.
+/// A process is stopped in the few instructions in which it has the table lock. Operations with a time limit
+/// keep to it, and the others go on when the process does.
 #[test]
-fn who_is_stopped_with_the_guard_keeps_nobody_who_must_not_wait() {
+fn time_limits_hold_while_a_stopped_process_has_the_table_lock() {
     let (place, locks) = directory();
     let semaphore = locks.semaphore("a", 2).expect("it is made");
     let mut holder = helper("holds", place.path(), &["a", "2"]);
     says(&mut holder, "holds");
-    let built = Layout::build(256, None, |layout| Ok::<_, Infallible>(Table::new(layout, 256, 2, false)));
-    let Ok((table, _)) = built;
+    let entries = semaphore.capacity();
+    let table = |layout: &mut Layout| {
+        Ok::<_, Infallible>(Table::new(layout, entries, 2, false, Home::Process(entries)))
+    };
+    let Ok((table, _)) = Layout::build(entries + 1, None, table);
     let word = |index: usize| &semaphore.words()[index];
     let mut second = helper("holds", place.path(), &["a", "2"]);
     says(&mut second, "holds");
     let mine = semaphore.enter().expect("there is room");
-    // As if it had taken it: nobody can be stopped there on purpose.
+    // As if it had taken it: no process can be stopped there on purpose.
     let taken = word(table.owner(0).index()).load(SeqCst);
-    assert_ne!(taken, 0, "the helper has the first row");
-    word(table.guard().index()).store(taken, SeqCst);
+    assert_ne!(taken, 0, "the helper has the first entry");
+    word(table.table_lock().index()).store(taken, SeqCst);
     let pid = rustix::process::Pid::from_child(&holder);
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("it runs");
     let begin = Instant::now();
@@ -109,7 +113,7 @@ fn who_is_stopped_with_the_guard_keeps_nobody_who_must_not_wait() {
     for refused in [semaphore.drain(), semaphore.set_slots(1), semaphore.remove()] {
         assert!(matches!(refused, Err(Error::Stuck { pid, .. }) if pid == holder.id() as i32), "{refused:?}");
     }
-    // It is killed, and then nobody has the guard.
+    // It is killed, and then the table lock is free.
     holder.kill().expect("it is ours");
     holder.wait().expect("it has ended");
     drop(mine.wait().expect("it is our turn"));

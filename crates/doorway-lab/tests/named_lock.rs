@@ -45,18 +45,18 @@ fn all_hold(name: &str, setting: Setting, properties: &[Property]) {
 
 #[test]
 fn a_killed_process_loses_nothing_but_itself() {
-    all_hold("recoverable", Setting::slots(2, 1).passages(2).kills(ANY_NUMBER), SLOTS);
-    all_hold("recoverable", Setting::slots(3, 1).passages(1).kills(ANY_NUMBER), SLOTS);
-    all_hold("recoverable", Setting::slots(3, 2).passages(1).kills(ANY_NUMBER), SLOTS);
-    all_hold("recoverable-group", Setting::group(2, 2).passages(2).kills(ANY_NUMBER), SESSIONS);
-    all_hold("recoverable-group", Setting::group(3, 2).passages(1).kills(ANY_NUMBER), SESSIONS);
+    all_hold("named-lock", Setting::slots(2, 1).passages(2).kills(ANY_NUMBER), SLOTS);
+    all_hold("named-lock", Setting::slots(3, 1).passages(1).kills(ANY_NUMBER), SLOTS);
+    all_hold("named-lock", Setting::slots(3, 2).passages(1).kills(ANY_NUMBER), SLOTS);
+    all_hold("named-group-lock", Setting::group(2, 2).passages(2).kills(ANY_NUMBER), SESSIONS);
+    all_hold("named-group-lock", Setting::group(3, 2).passages(1).kills(ANY_NUMBER), SESSIONS);
 }
 
 /// Nobody is killed, and all come again and again.
 #[test]
 fn without_end() {
     let properties = &[Property::SessionExclusion, Property::OrderedEntry, Property::DeadlockFreedom];
-    all_hold("recoverable-group", Setting::group(2, 2), properties);
+    all_hold("named-group-lock", Setting::group(2, 2), properties);
 }
 
 /// However many rows and slots there are. Nobody is there: two reads and two compare-and-swaps, and a look at the name of a session. Or somebody holds, and
@@ -65,7 +65,7 @@ fn without_end() {
 fn who_does_not_wait_makes_a_constant_number_of_accesses() {
     let alone = "0 until critical\n0 until remainder\n";
     let beside = "0 until critical\n1 until critical\n1 until remainder\n";
-    for (name, gate) in [("recoverable", 4), ("recoverable-group", 5)] {
+    for (name, fast) in [("named-lock", 4), ("named-group-lock", 5)] {
         let entrant = Entrant::named(name).expect("it is in the registry");
         let accesses = |script: &str, n, k| {
             let subject = entrant.build(entrant.claims.problem.size(n, k, 1), None, false).expect("it fits");
@@ -74,26 +74,26 @@ fn who_does_not_wait_makes_a_constant_number_of_accesses() {
             outcome.expect("it can be followed").steps
         };
         let few = accesses(beside, 2, 2);
-        println!("{name}: {gate} accesses alone, {few} for one who is there already and one who comes");
+        println!("{name}: {fast} accesses alone, {few} for one who is there already and one who comes");
         for (n, k) in [(2, 2), (3, 2), (16, 8), (64, 2), (200, 100)] {
-            assert_eq!((accesses(alone, n, k), accesses(beside, n, k)), (gate, few), "{name}, n = {n}, k = {k}");
+            assert_eq!((accesses(alone, n, k), accesses(beside, n, k)), (fast, few), "{name}, n = {n}, k = {k}");
         }
     }
 }
 
 /// Who comes back makes the passage that it died in. A long run:
 ///
-///     cargo test --release --package doorway-lab --test recoverable -- --ignored
+///     cargo test --release --package doorway-lab --test named_lock -- --ignored
 #[test]
 #[ignore = "it takes minutes and gigabytes"]
 fn one_of_three_is_killed_and_comes_back() {
-    all_hold("recoverable", Setting::slots(3, 2).passages(1).kills(1), SLOTS);
+    all_hold("named-lock", Setting::slots(3, 2).passages(1).kills(1), SLOTS);
 }
 
 /// The battery catches each mutant; it is the mutation that does it.
 #[test]
 fn without_the_mutation_nothing_is_caught() {
-    for name in ["recoverable", "recoverable-group"] {
+    for name in ["named-lock", "named-group-lock"] {
         let mut seen = Vec::new();
         for mutant in Entrant::named(name).expect("it is in the registry").claims.mutants {
             let Fate::Breaks { property, setting } = mutant.fate else { panic!("{} is not to be caught", mutant.name) };

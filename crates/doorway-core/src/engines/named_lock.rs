@@ -1,17 +1,32 @@
-//! Slots that a killed process does not take with it: the engine of the crate `doorway`'s locks across processes. See [`Table`]
-//! for how it works, and `docs/algorithms/recoverable.md` for why it is right.
+//! The engine of named locks: slots that a killed process does not take with it. See [`Table`] for how it
+//! works, and `docs/algorithms/named-lock.md` for why it is right.
 //!
-//! Promises k-exclusion, or exclusion of sessions, order (k-FCFS, FCFS) and freedom from deadlock, whoever is killed and
-//! wherever: it loses nothing but itself. Who is killed while it puts things in order after another loses nothing else either.
-//! Not starvation freedom: the guard goes to whoever is quick, and one who always comes too late for it never gets a ticket.
-//! Tolerates no crash that cannot be noticed: who stops with the guard and is not dead stops everybody.
+//! | file | what it has |
+//! |---|---|
+//! | `table` | the registers, and the operations of a passage |
+//! | `table_lock` | the short lock for the bookkeeping, and taking it over from a dead process |
+//! | `fast_path` | acquiring and releasing by one compare-and-swap each |
+//! | `queue` | the waiting entries, as a list |
+//! | `entries` | claiming an entry, handing it over, giving it back |
+//! | `recovery` | watching for deaths, reclaiming, rebuilding |
+//! | `manage` | resize, drain, resume, remove |
+//! | `sessions` | numbers for the names of sessions |
+//!
+//! Promises k-exclusion, or exclusion of sessions, entry in the order of the queue, and freedom from
+//! deadlock, whichever process is killed at whichever step, also during recovery. Not starvation freedom:
+//! a process that always comes too late for the table lock never gets a ticket. Tolerates no process
+//! that stops with the table lock and is not dead.
 
-mod gate;
+mod entries;
+mod fast_path;
 mod manage;
 mod mutants;
+mod queue;
 mod recovery;
 mod sessions;
 mod table;
+mod table_lock;
+mod tally;
 mod values;
 
 use alloc::vec::Vec;
@@ -21,20 +36,21 @@ pub use self::{
     manage::NotRemoved,
     sessions::Name,
     table::Table,
-    values::{Gate, Life, Owner, Place, State, Tally},
+    tally::Tally,
+    values::{Ends, FastPath, Life, Link, Owner, Place, State},
 };
 use crate::{
-    Algorithm, Claims, CompareAndSwap, Exclusion, FetchAndAdd, Homes, Layout, Local, Mortal, Primitive, Problem,
+    Algorithm, Claims, CompareAndSwap, Exclusion, FetchAndAdd, Home, Homes, Layout, Local, Mortal, Primitive, Problem,
     Property, Register, RegisterKind, Registers, Relabel, Request, Rmr, Session, Setting, Size, Unfit,
 };
 
-/// The engine with k slots, which all ask for alike.
-pub type Recoverable = Engine<()>;
+/// The engine with k slots.
+pub type NamedLock = Engine<()>;
 
-/// The engine with sessions, and a slot for everybody.
-pub type RecoverableGroup = Engine<Session>;
+/// The engine with sessions, and a slot for every process.
+pub type NamedGroupLock = Engine<Session>;
 
-/// The engine on registers. Process `p` has row `p`.
+/// The engine on registers. Process `p` has entry `p`.
 #[derive(Debug)]
 pub struct Engine<Q> {
     table: Table,
@@ -43,7 +59,7 @@ pub struct Engine<Q> {
     request: PhantomData<fn() -> Q>,
 }
 
-/// A place in line, and who has it.
+/// A place in the queue or a slot, and the process that has it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Pass {
     place: Place,
@@ -64,15 +80,17 @@ impl<Q> Engine<Q> {
             let array = layout.array("Name", size.n, Homes::Column, Session::NONE);
             names.extend((0..size.n).map(|p| array.at(p)));
         }
-        let table = Table::new(layout, size.n, size.k, has_sessions);
-        // All have a row. Who comes back after it was killed has to look for one. And all have asked for something before.
+        let table = Table::new(layout, size.n, size.k, has_sessions, Home::Process(0));
+        // Every process owns an entry, and has asked for a session before. A process that comes back after
+        // a kill has to claim an entry.
+        layout.begin(table.used(), size.n as u32);
         (0..size.n).for_each(|p| layout.begin(table.owner(p), Some(Owner::new(p, 0))));
         names.iter().enumerate().for_each(|(p, &name)| layout.begin(name, Session((p % size.sessions) as u32 + 1)));
         Self { table, names, request: PhantomData }
     }
 }
 
-/// What is asked for. In the lab sessions are called by numbers, too.
+/// The session that is asked for. In the lab the names of sessions are numbers, too.
 struct Called<'a> {
     session: Session,
     names: &'a [Register<Session>],
@@ -93,7 +111,7 @@ impl<M: Registers> Name<M> for Called<'_> {
 const SLOTS: Claims = Claims {
     problem: Problem::KExclusion,
     paper: "Doorway's own",
-    figure: "docs/algorithms/recoverable.md",
+    figure: "docs/algorithms/named-lock.md",
     primitives: &[Primitive::ReadWrite, Primitive::CompareAndSwap],
     properties: &[Property::KExclusion, Property::OrderedEntry, Property::DeadlockFreedom],
     // Its doorway takes the table lock, and waits for it.
@@ -116,8 +134,8 @@ const SLOTS: Claims = Claims {
     mutants: mutants::MUTANTS,
 };
 
-impl Algorithm for Recoverable {
-    const NAME: &'static str = "recoverable";
+impl Algorithm for NamedLock {
+    const NAME: &'static str = "named-lock";
     const CLAIMS: Claims = SLOTS;
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
@@ -126,8 +144,8 @@ impl Algorithm for Recoverable {
     }
 }
 
-impl Algorithm for RecoverableGroup {
-    const NAME: &'static str = "recoverable-group";
+impl Algorithm for NamedGroupLock {
+    const NAME: &'static str = "named-group-lock";
     const CLAIMS: Claims = Claims {
         problem: Problem::Group,
         properties: &[Property::SessionExclusion, Property::OrderedEntry, Property::DeadlockFreedom],
@@ -153,29 +171,30 @@ where
     type Keep = Life;
 
     fn keep(&self, _: usize) -> Life {
-        Life { number: 0, settled: true }
+        Life { number: 0, has_entry: true }
     }
 
     #[inline]
     fn doorway(&self, m: &mut M, p: usize, request: Q, life: Life) -> Result<Pass, M::Halt> {
+        let table = &self.table;
         let called = Called { session: request.session(), names: &self.names };
         let me = Owner::new(p, life.number);
-        let row = |m: &mut M| {
-            let may = !self.table.has_sessions || self.table.stands_for(m, p, &called)?;
+        let entry = |m: &mut M| {
+            let may = !table.has_sessions || table.stands_for(m, p, &called)?;
             Ok(may.then_some(p))
         };
-        if life.settled
-            && let Some((_, place)) = self.table.come(m, row)?
+        if life.has_entry
+            && let Some((_, place)) = table.enter_fast(m, entry)?
         {
             return Ok(Pass { place, life: life.number });
         }
-        self.table.take(m, me)?;
-        if !life.settled {
-            self.table.settle(m, me, p..p + 1)?;
+        table.lock(m, me)?;
+        if !life.has_entry && table.claim_vacant(m, me, p..p + 1)?.is_none() {
+            table.claim_from_dead(m, me, p..p + 1)?;
         }
-        let number = self.table.number(m, p, &called)?;
-        let place = self.table.join(m, p, number)?;
-        self.table.give(m)?;
+        let number = table.number(m, p, &called)?;
+        let place = table.enter(m, p, number)?;
+        table.unlock(m)?;
         Ok(Pass { place, life: life.number })
     }
 
@@ -189,21 +208,19 @@ where
 
     #[inline]
     fn exit(&self, m: &mut M, p: usize, Pass { place, life }: Pass) -> Result<Life, M::Halt> {
-        if !(place.by_gate && self.table.go(m, p, place.ticket)?) {
-            self.table.take(m, Owner::new(p, life))?;
-            self.table.vacate(m, p, place.slot)?;
-            self.table.give(m)?;
+        if !(place.fast && self.table.release_fast(m, p, place.ticket)?) {
+            self.table.release(m, Owner::new(p, life), p, place.slot)?;
         }
-        Ok(Life { number: life, settled: true })
+        Ok(Life { number: life, has_entry: true })
     }
 
     fn abandon(&self, m: &mut M, p: usize, Pass { life, .. }: Pass) -> Option<Result<Life, M::Halt>> {
         let gone = self.table.abandon(m, Owner::new(p, life), p);
-        Some(gone.map(|()| Life { number: life, settled: true }))
+        Some(gone.map(|()| Life { number: life, has_entry: true }))
     }
 
     fn killed(&self, m: &mut M, p: usize) -> Option<Result<Life, M::Halt>> {
         let before = m.fetch_and_add(self.table.deaths(p), 1);
-        Some(before.map(|before| Life { number: before + 1, settled: false }))
+        Some(before.map(|before| Life { number: before + 1, has_entry: false }))
     }
 }

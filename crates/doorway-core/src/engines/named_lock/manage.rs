@@ -1,4 +1,4 @@
-//! Management operations: changing what the tally allows, and removing the lock.
+//! Management operations: changing the settings, and removing the lock.
 
 use super::{Table, Tally};
 use crate::{CompareAndSwap, Mortal};
@@ -18,10 +18,12 @@ pub enum NotRemoved {
 }
 
 impl Table {
-    /// Changes the number of slots, or whether slots are granted, with the table lock; then counts anew and grants what can be
-    /// granted. Returns `false`, and changes nothing, if the lock has been removed.
+    /// Changes the number of slots, or whether slots are granted, with the table lock; then rebuilds the
+    /// bookkeeping and grants what can be granted. Returns `false`, and changes nothing, if the lock has
+    /// been removed.
     ///
-    /// A process that is killed before it has counted leaves the table lock behind, and the process that takes that counts.
+    /// A process that is killed before it has rebuilt leaves the table lock behind, and the process that
+    /// takes it over rebuilds.
     ///
     /// # Errors
     /// When the memory halts the process.
@@ -37,13 +39,17 @@ impl Table {
         }
         m.line(101);
         m.write(self.tally, change(tally))?;
-        self.count(m)?;
-        self.grant(m)?;
+        if !m.mutant("changes-without-rebuilding") {
+            self.rebuild(m)?;
+        }
+        if !m.mutant("changes-without-granting") {
+            self.grant(m)?;
+        }
         Ok(true)
     }
 
-    /// Marks the lock as removed, with the table lock, unless processes hold or wait. From this one write on no slot is granted, by
-    /// any path: a process that has the file open finds no slot, and learns why.
+    /// Marks the lock as removed, with the table lock, unless processes hold or wait. From this one write
+    /// on no slot is granted, by any path: a process that has the file open finds no slot, and learns why.
     ///
     /// # Errors
     /// When the memory halts the process.
@@ -60,14 +66,5 @@ impl Table {
         m.line(106);
         m.write(self.tally, tally.with_removed())?;
         Ok(Ok(()))
-    }
-
-    /// Gives an idle entry back, with the table lock: its owner has no more use for it.
-    ///
-    /// # Errors
-    /// When the memory halts the process.
-    pub fn give_up_row<M: CompareAndSwap>(&self, m: &mut M, row: usize) -> Result<(), M::Halt> {
-        m.line(110);
-        m.write(self.owner.at(row), None)
     }
 }

@@ -24,7 +24,7 @@
 //! - Where nobody else is, coming and going take one compare-and-swap each and no system call. Where somebody is and there is a slot, a few dozen
 //!   instructions.
 //!
-//! The engine is [`doorway_core::recoverable`], which the checker explores with processes that are killed between any two steps: the
+//! The engine is [`doorway_core::engines::named_lock`], which the checker explores with processes that are killed between any two steps: the
 //! functions that run here are those that it runs.
 //!
 //! # What is not promised
@@ -39,20 +39,20 @@
 //!   touch other memory. Files have mode 0600.
 //! - `exit` without dropping permits is a death as far as [`Permit::recovered`] is concerned.
 
+mod acquire;
 mod directory;
-mod entering;
+mod entries;
 mod error;
 mod file;
+#[expect(unsafe_code, reason = "between fork and exec")]
+mod hand_over;
 mod liveness;
-mod lock;
-mod manage;
+mod management;
 #[expect(unsafe_code, reason = "mapped memory as atomic words")]
 mod map;
 mod memory;
 mod place;
 mod sessions;
-#[expect(unsafe_code, reason = "between fork and exec")]
-mod spawn;
 mod status;
 #[expect(unsafe_code, reason = "a child in the memory of its parent")]
 mod vfork;
@@ -62,9 +62,10 @@ use std::{fmt, ops::Deref};
 
 pub use self::{
     directory::Directory,
+    entries::Lock,
     error::Error,
-    lock::Lock,
-    place::{HandOver, NotYet, Permit, Place},
+    hand_over::HandOver,
+    place::{NotYet, Permit, Place},
     status::{Holder, Status, Waiter},
 };
 
@@ -138,7 +139,7 @@ macro_rules! knows_no_sessions {
             /// When the table is full, or the file is lost or damaged.
             #[inline(always)]
             pub fn enter(&self) -> Result<Place<'_>, Error> {
-                Ok(Place::new(&self.0, self.0.stand()?))
+                Ok(Place::new(&self.0, self.0.position()?))
             }
 
             /// Waits for a slot: `enter()?.wait()`.
@@ -147,7 +148,7 @@ macro_rules! knows_no_sessions {
             /// When the table is full, or the file is lost or damaged.
             #[inline(always)]
             pub fn acquire(&self) -> Result<Permit<'_>, Error> {
-                Permit::of(&self.0, self.0.stand()?)
+                Permit::of(&self.0, self.0.position()?)
             }
 
             /// A slot, if one is free and nobody waits for it.
@@ -198,7 +199,7 @@ impl GroupLock {
     /// When the table is full, the session has no name that fits, or the file is lost or damaged.
     #[inline(always)]
     pub fn enter(&self, session: &str) -> Result<Place<'_>, Error> {
-        Ok(Place::new(&self.0, self.0.stand_for(session)?))
+        Ok(Place::new(&self.0, self.0.position_for(session)?))
     }
 
     /// Waits until those of this session may go in: `enter(session)?.wait()`.
@@ -207,7 +208,7 @@ impl GroupLock {
     /// When the table is full, the session has no name that fits, or the file is lost or damaged.
     #[inline(always)]
     pub fn acquire(&self, session: &str) -> Result<Permit<'_>, Error> {
-        Permit::of(&self.0, self.0.stand_for(session)?)
+        Permit::of(&self.0, self.0.position_for(session)?)
     }
 
     /// Goes in, if those of this session may and nobody waits.

@@ -1,8 +1,8 @@
-//! Looking after a lock: more slots or fewer, nobody let in, removed.
+//! Management operations: resize, drain, resume, remove, and reclaiming what dead processes had.
 
 use std::time::{Duration, Instant};
 
-use doorway_core::recoverable::{NotRemoved, Tally};
+use doorway_core::engines::named_lock::{NotRemoved, Tally};
 
 use super::{Error, Kind, Lock, memory::Mapped};
 
@@ -14,19 +14,19 @@ fn patience() -> Option<Instant> {
 }
 
 impl Lock {
-    /// Takes the rows and slots of the dead away from them. Whoever waits does so by itself.
+    /// Reclaims what dead processes had. Waiters do so by themselves.
     ///
     /// # Errors
     /// When the file is lost or damaged.
-    pub fn bury_dead(&self) -> Result<(), Error> {
+    pub fn reap(&self) -> Result<(), Error> {
         let (me, mut m) = (self.me()?, Mapped::new(&self.file, patience()));
-        // Taking the guard shows who holds through the gate.
-        let looked = self.guarded(&mut m, me, |_| Ok(()));
-        let looked = looked.and_then(|()| self.file.table().look(&mut m, me, usize::MAX));
-        looked.map_err(|stop| self.error(stop))
+        // The table lock closes the fast path, and so shows its holder.
+        let closed = self.locked(&mut m, me, |_| Ok(()));
+        let reaped = closed.and_then(|()| self.file.table().reap_all(&mut m, me));
+        reaped.map_err(|stop| self.error(stop))
     }
 
-    /// Changes the number of slots. Who holds one that is no more keeps it until it leaves.
+    /// Changes the number of slots. A holder of a slot that is no more keeps it until it releases it.
     ///
     /// # Errors
     /// When there cannot be so many, or the file is lost or damaged.
@@ -38,45 +38,45 @@ impl Lock {
         self.change(|tally| tally.with_slots(slots as u16))
     }
 
-    /// Lets nobody in any more; who is inside stays, and who waits waits.
+    /// Stops granting slots; holders finish, waiters keep their place.
     ///
     /// # Errors
     /// When the file is lost or damaged.
     pub fn drain(&self) -> Result<(), Error> {
-        self.change(|tally| tally.with_closed(true))
+        self.change(|tally| tally.with_drained(true))
     }
 
-    /// Lets them in again.
+    /// Grants slots again after [`drain`](Self::drain).
     ///
     /// # Errors
     /// When the file is lost or damaged.
     pub fn resume(&self) -> Result<(), Error> {
-        self.change(|tally| tally.with_closed(false))
+        self.change(|tally| tally.with_drained(false))
     }
 
-    /// Whether nobody is let in.
+    /// Whether the lock is drained.
     pub fn is_drained(&self) -> bool {
-        self.tally().closed()
+        self.tally().drained()
     }
 
     fn change(&self, change: impl Fn(Tally) -> Tally) -> Result<(), Error> {
         let (me, table) = (self.me()?, self.file.table());
         let mut m = Mapped::new(&self.file, patience());
-        let changed = self.guarded(&mut m, me, |m| if table.change(m, &change)? { Ok(()) } else { Err(self.lost()) });
+        let changed = self.locked(&mut m, me, |m| if table.change(m, &change)? { Ok(()) } else { Err(self.lost()) });
         changed.map_err(|stop| self.error(stop))
     }
 
-    /// Removes the lock, unless somebody holds or waits.
+    /// Removes the lock, unless a process holds a slot or waits.
     ///
     /// # Errors
-    /// [`Error::Busy`] if somebody does; or when the file is lost already or cannot be removed.
+    /// [`Error::Busy`] if one does; or when the file is lost already or cannot be removed.
     pub fn remove(&self) -> Result<(), Error> {
         self.check()?;
-        self.bury_dead()?;
+        self.reap()?;
         let (me, table) = (self.me()?, self.file.table());
         self.file.remove(|| {
             let mut m = Mapped::new(&self.file, patience());
-            let marked = self.guarded(&mut m, me, |m| match table.remove(m)? {
+            let marked = self.locked(&mut m, me, |m| match table.remove(m)? {
                 // A process that was killed before it took the name away has marked it already.
                 Ok(()) | Err(NotRemoved::Already) => Ok(()),
                 Err(NotRemoved::Busy { holders, waiting }) => {

@@ -1,0 +1,150 @@
+//! The fast path: where no other process is, one compare-and-swap acquires a slot and one releases it.
+//!
+//! While the fast path is not closed, its word alone says which process holds: none, or one entry. The
+//! entries, the tally and the free slots say that all are idle and everything is free. A process that
+//! takes the table lock closes the fast path first, and then the entries say all. An entry that holds
+//! on the fast path is written down before that, and the word says so meanwhile
+//! ([`FastPath::Closing`]): a process that dies there leaves the word like that, and the next process
+//! with the table lock does the same again. A process that releases the table lock opens the fast path
+//! if no process holds or waits.
+//!
+//! A process reads the slot before the compare-and-swap that acquires it. The slot is right if that
+//! succeeds: the slot changes only with the table lock, which closes the fast path, and every time the
+//! fast path is opened it has a ticket that it never had before.
+
+use core::ops::ControlFlow::{Break, Continue};
+
+use super::{
+    Table,
+    values::{FastPath, Place, State},
+};
+use crate::{CompareAndSwap, Mortal, Registers, Session, Ticket};
+
+impl Table {
+    /// Acquires a slot on the fast path if that is open: the whole doorway. With an entry of its own;
+    /// where there are sessions, with one whose number [stands for](Self::stands_for) the session.
+    ///
+    /// # Errors
+    /// When the memory halts the process.
+    #[inline(always)]
+    pub fn enter_fast<M: CompareAndSwap>(
+        &self,
+        m: &mut M,
+        entry: impl FnOnce(&mut M) -> Result<Option<usize>, M::Halt>,
+    ) -> Result<Option<(usize, Place)>, M::Halt> {
+        m.line(34);
+        let open = m.read(self.fast)?;
+        let FastPath::Open(ticket) = open else { return Ok(None) };
+        // Not before: until the fast path was open, the entry may have been another process's.
+        let Some(entry) = entry(m)? else { return Ok(None) };
+        m.line(35);
+        let slot = m.read(self.fast_slot)?;
+        m.line(36);
+        let held = FastPath::Held { entry: entry as u32, ticket };
+        let entered = if m.mutant("enters-by-a-write") {
+            m.write(self.fast, held)?;
+            true
+        } else {
+            m.compare_and_swap(self.fast, open, held)? == open
+        };
+        Ok(entered.then_some((entry, Place { ticket, slot: Some(slot), recovered: false, fast: true })))
+    }
+
+    /// Releases the slot on the fast path, if that has not been closed; returns whether it has.
+    ///
+    /// # Errors
+    /// When the memory halts the process.
+    #[inline(always)]
+    pub fn release_fast<M: CompareAndSwap>(&self, m: &mut M, entry: usize, ticket: Ticket) -> Result<bool, M::Halt> {
+        let held = FastPath::Held { entry: entry as u32, ticket };
+        m.line(85);
+        let open = FastPath::Open(ticket.succ());
+        if m.mutant("releases-by-a-write") {
+            m.write(self.fast, open)?;
+            return Ok(true);
+        }
+        Ok(m.compare_and_swap(self.fast, held, open)? == held)
+    }
+
+    /// Closes the fast path, with the table lock.
+    #[inline(always)]
+    pub(super) fn close<M: CompareAndSwap + Mortal>(&self, m: &mut M) -> Result<(), M::Halt> {
+        m.line(6);
+        match m.read(self.fast)? {
+            FastPath::Closed(_) => Ok(()),
+            fast => self.close_open(m, fast),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn close_open<M: CompareAndSwap + Mortal>(&self, m: &mut M, fast: FastPath) -> Result<(), M::Halt> {
+        m.repeat(fast, |m, fast| match fast {
+            FastPath::Closed(_) => Ok(Break(())),
+            FastPath::Open(ticket) => {
+                m.line(7);
+                let was = m.compare_and_swap(self.fast, fast, FastPath::Closed(ticket))?;
+                Ok(if was == fast { Break(()) } else { Continue(was) })
+            }
+            FastPath::Held { entry, ticket } => {
+                m.line(8);
+                let at_once = m.mutant("closes-before-writing-down");
+                let to = if at_once { FastPath::Closed(ticket.succ()) } else { FastPath::Closing { entry, ticket } };
+                let was = m.compare_and_swap(self.fast, fast, to)?;
+                if was != fast {
+                    return Ok(Continue(was));
+                }
+                self.write_down(m, entry as usize, ticket).map(Break)
+            }
+            FastPath::Closing { entry, ticket } => self.write_down(m, entry as usize, ticket).map(Break),
+        })
+    }
+
+    /// Writes into its entry that a process holds a slot on the fast path, and closes that.
+    fn write_down<M: Registers>(&self, m: &mut M, entry: usize, ticket: Ticket) -> Result<(), M::Halt> {
+        m.line(9);
+        let slot = m.read(self.fast_slot)?;
+        m.write(self.slot.at(entry), slot)?;
+        m.line(17);
+        let session = if m.mutant("forgets-the-session") { Session(1) } else { self.number_on_fast_path(entry) };
+        m.write(self.session.at(entry), session)?;
+        let tally = m.read(self.tally)?.settings();
+        let free = tally.slots().saturating_sub(1);
+        m.write(self.tally, tally.with_free(free).one_more_inside(session))?;
+        if !m.mutant("forgets-the-holder") {
+            m.line(18);
+            m.write(self.state.at(entry), State::Holding { ticket, recovered: false })?;
+        }
+        m.line(19);
+        m.write(self.fast, FastPath::Closed(ticket.succ()))
+    }
+
+    /// Opens the fast path if no process holds or waits, with the table lock. Not if the last holder of
+    /// the next slot died with it: the next holder has to learn that, and does not on the fast path.
+    #[inline(always)]
+    pub(super) fn open<M: Registers>(&self, m: &mut M) -> Result<(), M::Halt> {
+        m.line(23);
+        let tally = m.read(self.tally)?;
+        if !tally.is_quiet() && m.mutant("opens-too-soon") && tally.waiting() == 0 {
+            let ticket = m.read(self.fast)?.ticket();
+            return m.write(self.fast, FastPath::Open(ticket));
+        }
+        if !tally.is_quiet() {
+            return Ok(());
+        }
+        m.line(24);
+        let top = tally.top();
+        let slot = m.read(self.free.at(top as usize))?.wrapping_add(top);
+        if m.read(self.orphaned.at(slot as usize))? {
+            return Ok(());
+        }
+        m.line(29);
+        m.write(self.fast_slot, slot)?;
+        let ticket = m.read(self.fast)?.ticket();
+        m.line(37);
+        // One ticket is skipped. Otherwise the compare-and-swap of a process that read the slot before
+        // the fast path was closed would succeed now, although the slot may be another one.
+        let next = if m.mutant("opens-with-an-old-ticket") { ticket } else { ticket.succ() };
+        m.write(self.fast, FastPath::Open(next))
+    }
+}

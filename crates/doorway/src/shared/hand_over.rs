@@ -1,0 +1,196 @@
+//! Hand-over: the slot of a process becomes its child's, and is taken back when the child has ended.
+//!
+//! The child makes the entry its own by one compare-and-swap between fork and exec, and keeps it across
+//! exec: it is the same process then. The parent stays as the *keeper* of the entry: when the child has
+//! ended it takes the slot back, and only if it does not, other processes reclaim the slot.
+
+use std::{
+    ffi::{CString, OsStr, OsString},
+    io,
+    os::unix::{
+        ffi::{OsStrExt, OsStringExt},
+        process::CommandExt,
+    },
+    process::{Child, Command},
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
+
+use doorway_core::{
+    Registers, Ticket, Value,
+    engines::named_lock::{Owner, State},
+};
+use rustix::io::Errno;
+
+use super::{
+    Error, Lock, Permit,
+    entries::Position,
+    file::{File, entry},
+    liveness,
+    memory::{Mapped, Quick, Stop},
+    vfork,
+};
+
+/// What a child needs to make the slot of its parent its own.
+#[derive(Clone, Debug)]
+pub struct HandOver {
+    file: Arc<File>,
+    entry: usize,
+    ticket: Ticket,
+    /// The parent; `None` if it was forked since it acquired the slot, which is not its own then.
+    from: Option<Owner>,
+    /// The device of the parent's `/proc`.
+    proc: Result<u64, Errno>,
+}
+
+impl HandOver {
+    /// Makes the slot this process's own, by one compare-and-swap. For
+    /// [`pre_exec`](std::os::unix::process::CommandExt::pre_exec): allocates nothing and takes no lock. After
+    /// `exec` it is still the same process, which keeps the slot for as long as it lives, whatever becomes of
+    /// its parent.
+    ///
+    /// # Errors
+    /// `ESTALE` when the parent has lost the slot: it has released it, or it has died and the slot was
+    /// reclaimed. `EXDEV` when this process was moved to other namespaces and cannot know by which PID its
+    /// parent knows it; another error when `/proc` cannot be read. Do not go on then.
+    pub fn adopt(&self) -> io::Result<()> {
+        let (table, mut m) = (self.file.table(), Quick::new(self.file.words()));
+        let state = m.read(table.state(self.entry));
+        let holds = matches!(state, Ok(State::Holding { ticket, .. }) if ticket == self.ticket);
+        let (true, Some(from)) = (holds, self.from) else { return Err(Errno::STALE.into()) };
+        let me = liveness::myself_in(self.file.namespaces(), self.proc?)?;
+        // A parent that releases the slot while it hands it over loses it.
+        match table.hand_over(&mut m, self.entry, from, me) {
+            Ok(true) => Ok(()),
+            _ => Err(Errno::STALE.into()),
+        }
+    }
+}
+
+impl Permit<'_> {
+    /// Returns what a child needs to make the slot its own: see [`HandOver::adopt`].
+    pub fn hand_over(&self) -> HandOver {
+        let (lock, entry) = (self.lock, self.position.entry());
+        // Should the file be damaged, the child will find that it is not given the entry.
+        let _ = lock.part_with(entry);
+        lock.file.set_keeper(entry, lock.known());
+        let (file, ticket) = (lock.file.clone(), self.position.ticket);
+        HandOver { file, entry, ticket, from: lock.known(), proc: liveness::proc_device() }
+    }
+
+    /// Takes the slot back from a child to which it was [handed over](Self::hand_over), and which has ended, so
+    /// that its end does not count as a death with the slot. Returns whether there was something to take back:
+    /// another process may have found the child dead before.
+    ///
+    /// Without this, dropping the permit leaves the slot to the child for as long as that lives, and another
+    /// process reclaims it then.
+    ///
+    /// # Errors
+    /// When the file is damaged.
+    pub fn take_back(&self) -> Result<bool, Error> {
+        self.lock.take_back(&self.position).map_err(|stop| self.lock.error(stop))
+    }
+
+    /// Starts a command that makes the slot its own before it begins, and keeps it for as long as it lives,
+    /// whatever becomes of this process. Wait for its end, and then [take the slot back](Self::take_back).
+    ///
+    /// # Errors
+    /// When the command cannot be started. `ESTALE` if the slot has been taken away meanwhile.
+    pub fn spawn(&self, command: &mut Command) -> io::Result<Child> {
+        let hand_over = self.hand_over();
+        // SAFETY: what runs between `fork` and `exec` is `adopt`, which allocates nothing, takes no lock, and
+        // changes memory that is mapped for all.
+        unsafe { command.pre_exec(move || hand_over.adopt()) };
+        let child = command.spawn();
+        self.lock.file.wake_front();
+        child
+    }
+
+    /// Starts a program, as [`spawn`](Self::spawn) does, that is like this process in everything but its words
+    /// and its environment. Faster: this process is not copied first. The first word is the program, which is
+    /// looked for as a shell does.
+    ///
+    /// This thread does what comes `then`, with the program's PID, before it receives any signal again: a
+    /// handler that is installed there does not miss the end of the program. The caller has to wait for that
+    /// end, as for a [`Child`]'s.
+    ///
+    /// ```
+    /// # let place = tempfile::tempdir()?;
+    /// use doorway::shared::Directory;
+    /// use rustix::process::{Pid, WaitOptions, waitpid};
+    ///
+    /// let gpus = Directory::at(place.path())?.semaphore("gpu", 2)?;
+    /// let permit = gpus.acquire()?;
+    /// let pid = permit.start(["sleep", "0.1"], std::env::vars_os(), |pid| pid)?;
+    /// assert_eq!(gpus.status().holders[0].pid, pid as i32);
+    /// waitpid(Pid::from_raw(pid as i32), WaitOptions::empty())?;
+    /// assert!(permit.take_back()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As above, and where there is no word, or a zero in one.
+    pub fn start<W: AsRef<OsStr>, T>(
+        &self,
+        words: impl IntoIterator<Item = W>,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+        then: impl FnOnce(u32) -> T,
+    ) -> io::Result<T> {
+        let words = words.into_iter().map(|word| CString::new(word.as_ref().as_bytes()));
+        let words: Vec<_> = words.collect::<Result<_, _>>()?;
+        if words.is_empty() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let variable = |(name, value): (OsString, OsString)| {
+            let mut text = name.into_vec();
+            text.push(b'=');
+            text.extend(value.into_vec());
+            CString::new(text)
+        };
+        let environment: Vec<_> = environment.into_iter().map(variable).collect::<Result<_, _>>()?;
+        let hand_over = self.hand_over();
+        let first = || hand_over.adopt();
+        let started = vfork::start(&words, &environment, &first, |pid| then(pid.as_raw_nonzero().get().cast_unsigned()));
+        self.lock.file.wake_front();
+        started
+    }
+}
+
+impl Lock {
+    /// Releases the slot of an entry that was handed to a child, if the child is dead. Otherwise it stays.
+    pub(super) fn release_for_child(&self, me: Owner, position: &Position) -> Result<(), Stop> {
+        let (table, entry, m) = (self.file.table(), position.entry(), &mut Mapped::new(&self.file, None));
+        let Some(other) = m.read(table.owner(entry))? else { return Ok(()) };
+        if self.still_holds(m, position)? && other != me && liveness::is_dead(other) {
+            table.reap(m, me, entry, other)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Takes an entry back from a child that is dead. Returns whether the child still had it.
+    fn take_back(&self, position: &Position) -> Result<bool, Stop> {
+        let me = self.me()?;
+        let mut m = Mapped::new(&self.file, None);
+        match m.read(self.file.table().owner(position.entry()))? {
+            Some(other) if other == me => Ok(true),
+            Some(other) if liveness::is_dead(other) && self.still_holds(&mut m, position)? => {
+                self.file.table().hand_over(&mut m, position.entry(), other, me)
+            }
+            _ => Ok(false),
+        }
+    }
+}
+
+impl File {
+    /// Returns the process that keeps an entry for the child that it was handed to.
+    pub(super) fn keeper(&self, entry: usize) -> Option<Owner> {
+        let word = self.words().get(entry * entry::WORDS + entry::KEEPER)?.load(Relaxed);
+        Option::<Owner>::from_word(u128::from(word), ())
+    }
+
+    fn set_keeper(&self, entry: usize, keeper: Option<Owner>) {
+        if let Some(word) = self.words().get(entry * entry::WORDS + entry::KEEPER) {
+            word.store(keeper.word() as u64, Relaxed);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! How long a process that waits keeps its processor before it sleeps.
+//!
+//! A process that sleeps is woken in the time of many short passages, and every waiter behind it waits for
+//! that as well. So it pays to let other processes run a few times first (`sched_yield`): then it is
+//! mostly awake when its turn comes, if passages are short. But if another program wants the processor,
+//! a yield gives that a whole time slice, and everything waits for it. So every yield is timed, and after
+//! one that took long no process yields for this lock for a while. The evidence is in the lock file.
+
+use std::{
+    hint::spin_loop,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    thread,
+};
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// How many attempts to take the table lock spin, and how many pauses there are between two at most. The
+/// process with the table lock needs it for less than a microsecond, unless it does not run.
+const ATTEMPTS: u32 = 40;
+const PAUSES: u32 = 32;
+
+/// How often a process yields before it sleeps.
+const YIELDS: u32 = 64;
+
+/// A yield that takes longer than this has given the processor to another program. In nanoseconds.
+const LONG: u64 = 100_000;
+
+/// For how long no process yields after that.
+const PAUSE: u64 = 1_000_000_000;
+
+/// The patience of a process that waits for the table lock.
+#[derive(Default)]
+pub(in super::super) struct Patience(u32);
+
+impl Patience {
+    /// Spins for a moment; returns `false` once the process has spun long enough.
+    pub(in super::super) fn spin(&mut self) -> bool {
+        self.0 += 1;
+        if self.is_over() {
+            return false;
+        }
+        (0..self.0.min(PAUSES)).for_each(|_| spin_loop());
+        true
+    }
+
+    /// Whether the process has spun long enough.
+    pub(in super::super) fn is_over(&self) -> bool {
+        self.0 > ATTEMPTS
+    }
+}
+
+/// Returns the monotonic clock in nanoseconds.
+fn now() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Yields for a while until `done`; returns whether it is. `no_yields_until` is the evidence.
+pub(super) fn yield_until(done: impl Fn() -> bool, no_yields_until: &AtomicU64) -> bool {
+    let mut before = now();
+    let until = no_yields_until.load(Relaxed);
+    // A time far ahead is damage.
+    if before < until && until - before <= PAUSE {
+        return done();
+    }
+    for _ in 0..YIELDS {
+        if done() {
+            return true;
+        }
+        thread::yield_now();
+        let after = now();
+        if after - before > LONG {
+            no_yields_until.store(after + PAUSE, Relaxed);
+            break;
+        }
+        before = after;
+    }
+    done()
+}

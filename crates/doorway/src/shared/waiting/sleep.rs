@@ -1,0 +1,234 @@
+//! The sleep of a waiter, and what ends it.
+//!
+//! | what happens | what ends the sleep |
+//! |---|---|
+//! | a slot is granted | the granter wakes the waiter |
+//! | the process right ahead, or, at the front of the queue, a holder ends | the [watcher](super::watcher) wakes the waiter, which reclaims |
+//! | the waiter right ahead leaves the queue | that one wakes the waiter, which watches another one |
+//! | the waiter is at the front now | the one that was granted a slot wakes the waiter, which watches the holders |
+//! | a process is killed before it wakes another | the other one watches it, or its own look once in a while |
+//!
+//! For the first [`FIRST_LOOK`] a waiter watches nothing: most waits are short.
+
+use std::{
+    sync::atomic::{
+        AtomicU64,
+        Ordering::{Acquire, Relaxed, SeqCst},
+        fence,
+    },
+    time::{Duration, Instant},
+};
+
+use doorway_core::{
+    Register, Registers, Value,
+    engines::named_lock::{Ends, Link, Owner, State},
+};
+use rustix::{
+    fd::OwnedFd,
+    io::Errno,
+    process::{PidfdFlags, pidfd_open},
+    thread::futex,
+    time::Timespec,
+};
+
+use super::{
+    super::{
+        file::{File, entry, global},
+        liveness,
+        map::low_half,
+        memory::{Mapped, Stop},
+    },
+    patience::yield_until,
+    watcher::Watcher,
+};
+
+/// After this time a waiter looks for deaths, and watches from then on.
+const FIRST_LOOK: Duration = Duration::from_millis(50);
+/// A waiter looks again after this time, should a wake-up have been lost with a process that was killed.
+const LOOK: Duration = Duration::from_secs(10);
+/// The same at the front of the queue, and where the kernel notifies of nothing.
+const LOOK_AT_FRONT: Duration = Duration::from_secs(1);
+/// How often a waiter looks if the system has no descriptor or thread left to watch with.
+const LOOK_WITHOUT_WATCHER: Duration = Duration::from_millis(100);
+/// For how long the slot of a command that has ended is left to its `doorway run` to take back.
+const GRACE: Duration = Duration::from_millis(20);
+
+/// One process's wait for a slot.
+#[derive(Default)]
+pub(in super::super) struct Wait {
+    sleeps: u32,
+    since: Option<Instant>,
+    watcher: Option<Watcher>,
+    /// How long to sleep before the next look, once it watches.
+    look: Option<Duration>,
+}
+
+impl Wait {
+    /// Returns how often the process has slept.
+    pub(in super::super) fn sleeps(&self) -> u32 {
+        self.sleeps
+    }
+
+    /// Sleeps until the state is no longer what was `seen`, or there may be a death to find. Returns
+    /// whether to look for deaths.
+    pub(in super::super) fn sleep(
+        &mut self,
+        m: &mut Mapped<'_>,
+        state: Register<State>,
+        seen: State,
+    ) -> Result<bool, Stop> {
+        self.sleeps += 1;
+        let entry = state.index() / entry::WORDS;
+        let state = m.words.get(state.index()).ok_or(Stop::Damaged)?;
+        let changed = || state.load(Acquire) != seen.word() as u64;
+        let no_yields_until = &m.words[m.file.global(global::NO_YIELDS_UNTIL)];
+        if self.sleeps == 1 && yield_until(changed, no_yields_until) {
+            return Ok(false);
+        }
+        let now = Instant::now();
+        let waited = now - *self.since.get_or_insert(now);
+        let asleep = m.file.asleep(entry).ok_or(Stop::Damaged)?;
+        asleep.store(1, Relaxed);
+        fence(SeqCst);
+        if waited >= FIRST_LOOK {
+            match self.watch(m, entry, seen) {
+                Ok(Some(look)) => self.look = Some(look),
+                // A process has ended before it was watched.
+                Ok(None) => {
+                    asleep.store(0, Relaxed);
+                    return if changed() { Ok(false) } else { self.before_look(m, entry, seen, changed) };
+                }
+                Err(stop) => {
+                    asleep.store(0, Relaxed);
+                    return Err(stop);
+                }
+            }
+        }
+        let look = self.look.unwrap_or(FIRST_LOOK.saturating_sub(waited));
+        let limit = m.until.map_or(look, |until| until.saturating_duration_since(now).min(look));
+        if !changed() {
+            sleep_on(asleep, limit);
+        }
+        asleep.store(0, Relaxed);
+        if changed() {
+            return Ok(false);
+        }
+        if m.is_late() {
+            return Err(Stop::Late);
+        }
+        m.file.check()?;
+        self.before_look(m, entry, seen, changed)
+    }
+
+    /// Watches the processes whose end concerns the waiter. Returns after what time to look again; `None` if
+    /// one of them has ended.
+    fn watch(&mut self, m: &mut Mapped<'_>, entry: usize, seen: State) -> Result<Option<Duration>, Stop> {
+        let mut pidfds = Vec::new();
+        for (_, owner) in watched(m, entry, seen)? {
+            match pidfd(owner) {
+                Ok(Some(pidfd)) => pidfds.push(pidfd),
+                Ok(None) => return Ok(None),
+                Err(_) => return Ok(Some(LOOK_WITHOUT_WATCHER)),
+            }
+        }
+        if self.watcher.is_none() {
+            self.watcher = Watcher::start(m.file, entry).ok();
+        }
+        let Some(watcher) = &self.watcher else { return Ok(Some(LOOK_WITHOUT_WATCHER)) };
+        watcher.watch(pidfds);
+        let is_front = m.read(m.file.table().ends())?.front == Link::to(entry);
+        Ok(Some(if is_front { LOOK_AT_FRONT } else { LOOK }))
+    }
+
+    /// Leaves the slot of a command that has ended to its `doorway run` for a moment: if that releases it,
+    /// the next holder is not told of a death. Returns whether to look for deaths.
+    fn before_look(
+        &self,
+        m: &mut Mapped<'_>,
+        entry: usize,
+        seen: State,
+        changed: impl Fn() -> bool,
+    ) -> Result<bool, Stop> {
+        let is_kept = |(entry, owner): &(usize, Owner)| {
+            let keeper = m.file.keeper(*entry).filter(|keeper| keeper != owner);
+            keeper.is_some_and(|keeper| !liveness::is_dead(keeper)) && liveness::is_dead(*owner)
+        };
+        if !watched(m, entry, seen)?.iter().any(is_kept) {
+            return Ok(true);
+        }
+        let asleep = m.file.asleep(entry).ok_or(Stop::Damaged)?;
+        asleep.store(1, Relaxed);
+        fence(SeqCst);
+        if !changed() {
+            sleep_on(asleep, GRACE);
+        }
+        asleep.store(0, Relaxed);
+        Ok(!changed())
+    }
+}
+
+/// Returns the entries that a waiter watches, with their owners, itself left out.
+fn watched(m: &mut Mapped<'_>, entry: usize, seen: State) -> Result<Vec<(usize, Owner)>, Stop> {
+    let State::Waiting(ticket) = seen else { return Ok(Vec::new()) };
+    let table = m.file.table();
+    let mut owners = Vec::new();
+    for i in table.watched(m, entry, ticket)?.iter() {
+        owners.extend(m.read(table.owner(i))?.map(|owner| (i, owner)));
+    }
+    Ok(owners)
+}
+
+/// Returns a descriptor that is readable once the process has ended; `None` if it has.
+fn pidfd(owner: Owner) -> Result<Option<OwnedFd>, Errno> {
+    let Some(pid) = liveness::pid(owner) else { return Ok(None) };
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        // Asked after the descriptor is there: then it is this process's, and not one's with a reused PID.
+        Ok(pidfd) => Ok(Some(pidfd).filter(|_| !liveness::is_dead(owner))),
+        Err(Errno::SRCH) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Sleeps while the word is 1, for so long at most.
+fn sleep_on(asleep: &AtomicU64, limit: Duration) {
+    let time = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
+    let _ = futex::wait(low_half(asleep), futex::Flags::empty(), 1, Some(&time));
+}
+
+impl File {
+    /// The word that says that the waiter of this entry sleeps.
+    fn asleep(&self, entry: usize) -> Option<&AtomicU64> {
+        self.words().get(entry * entry::WORDS + entry::ASLEEP)
+    }
+
+    /// Ends the sleep of a waiter.
+    pub(in super::super) fn wake(&self, entry: usize) {
+        if let Some(asleep) = self.asleep(entry) {
+            wake(asleep);
+        }
+    }
+
+    /// Ends the sleep of the waiter at the front of the queue: it has to watch other processes now.
+    pub(in super::super) fn wake_front(&self) {
+        let word = self.words()[self.table().ends().index()].load(Acquire);
+        let ends = Ends::from_word(u128::from(word), ());
+        if let Some(front) = ends.front.entry() {
+            self.wake(front);
+        }
+    }
+}
+
+/// Ends the sleep of the waiter whose word this is, if it sleeps.
+#[cold]
+pub(in super::super) fn wake(asleep: &AtomicU64) {
+    if asleep.swap(0, SeqCst) != 0 {
+        let _ = futex::wake(low_half(asleep), futex::Flags::empty(), 1);
+    }
+}
+
+impl Wait {
+    /// Whether the process has waited for so long that it watches others.
+    pub(in super::super) fn watches(&self) -> bool {
+        self.look.is_some()
+    }
+}
