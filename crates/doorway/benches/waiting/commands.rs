@@ -18,7 +18,7 @@ use crate::{
 
 pub(crate) fn run(bench: &Bench) {
     let Some(doorway) = env::var_os("DOORWAY_BIN").filter(|path| !path.is_empty()) else {
-        println!("handover: doorway run is left out, as $DOORWAY_BIN does not name the executable\n");
+        println!("\nhandover: doorway run is left out, as $DOORWAY_BIN does not name the executable");
         return;
     };
     let what = format!("handover: doorway run LOCK -- true, started while the slot is held; {} rounds", bench.runs);

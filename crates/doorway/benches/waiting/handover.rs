@@ -36,8 +36,15 @@ pub(crate) fn rounds(bench: &Bench, measure: impl Fn(&str, usize) -> Rate) -> Ve
 
 /// Prints a table of the rates, and one of the ratio of the best to the worst rate in each round.
 pub(crate) fn show(what: String, rounds: &[Vec<Rate>]) {
-    let columns = ["processes", "per second: median", "worst", "of one core: median", "worst", "µs each: median"];
-    let mut table = Table::new(what, &columns);
+    let columns = [
+        ("processes", 0),
+        ("per second: median", 0),
+        ("worst", 8),
+        ("of one core: median", 0),
+        ("worst", 8),
+        ("µs each: median", 0),
+    ];
+    let table = Table::new(what, &columns);
     for (i, size) in SIZES.iter().enumerate() {
         let (rates, percents): (Vec<f64>, Vec<f64>) = rounds.iter().map(|round| round[i]).unzip();
         let each = rounds.iter().map(|round| round[i].1 / 100.0 / round[i].0 * 1e6).collect();
@@ -50,16 +57,15 @@ pub(crate) fn show(what: String, rounds: &[Vec<Rate>]) {
             format!("{:.1}", median(each)),
         ]);
     }
-    table.print();
     let ratio = |round: &Vec<Rate>| {
         let rates: Vec<f64> = round.iter().map(|(rate, _)| *rate).collect();
         largest(&rates) / smallest(&rates)
     };
     let ratios: Vec<f64> = rounds.iter().map(ratio).collect();
     let (half, worst) = (median(ratios.clone()), largest(&ratios));
-    let mut table = Table::new("best rate over worst rate of one round", &["median", "worst", "target (median)"]);
+    let table =
+        Table::new("best rate over worst rate of one round", &[("median", 0), ("worst", 6), ("target (median)", 0)]);
     table.row([format!("{half:.2}"), format!("{worst:.2}"), at_most(RATIO, "", &[half])]);
-    table.print();
 }
 
 fn measure(bench: &Bench, name: &str, processes: usize) -> Rate {

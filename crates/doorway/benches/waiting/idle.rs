@@ -40,13 +40,13 @@ struct Run {
 }
 
 pub(crate) fn run(bench: &Bench) {
-    let mut table = Table::new(
+    let table = Table::new(
         format!("idle: one process holds a mutex, the others wait; {} runs, {MEASURED:?} each", bench.runs),
-        &["waiters", "figure", "median", "worst", "target (worst)"],
+        &[("waiters", 0), ("figure", 40), ("median", 11), ("worst", 11), ("target (worst)", 0)],
     );
     for waiters in [10, 100, 1000] {
         let runs: Vec<Run> = (0..bench.runs).map(|run| measure(bench, run, waiters)).collect();
-        let mut row = |figure: &str, unit: &str, target: f64, of: fn(&Run) -> f64| {
+        let row = |figure: &str, unit: &str, target: f64, of: fn(&Run) -> f64| {
             let seen: Vec<f64> = runs.iter().map(of).collect();
             let (half, worst) = (median(seen.clone()), largest(&seen));
             let target = if waiters == 1000 { at_most(target, unit, &[worst]) } else { String::new() };
@@ -62,7 +62,6 @@ pub(crate) fn run(bench: &Bench) {
         row("until all have opened it and are in line", " ms", ENTER_MS, |run| run.enter);
         row("status()", " ms", STATUS_MS, |run| run.status);
     }
-    table.print();
 }
 
 fn measure(bench: &Bench, run: usize, waiters: usize) -> Run {

@@ -16,8 +16,10 @@ use crate::{
     table::{Table, verdict},
 };
 
-/// Kills of each setting.
+/// Kills of a setting with few waiters, and with many, each of which takes longer to replace.
 const SAMPLES: usize = 200;
+const SAMPLES_OF_MANY: usize = 40;
+const MANY: usize = 100;
 
 /// How long waiters wait before the first kill. With few waiters, as many lines are measured in turn
 /// as it takes for each waiter to wait about so long.
@@ -46,36 +48,52 @@ struct Setting {
     killed: usize,
 }
 
+impl Setting {
+    fn samples(self) -> usize {
+        if self.waiters < MANY { SAMPLES } else { SAMPLES_OF_MANY }
+    }
+}
+
 pub(crate) fn run(bench: &Bench) {
-    let mut table = Table::new(
-        format!("kill: from kill -9 of the holder to the next holder being inside; {SAMPLES} kills, ms"),
-        &["holder", "waiters", "waiters killed", "p50", "p99", "max", "target"],
+    let table = Table::new(
+        "kill: from kill -9 of the holder to the next holder being inside, in ms",
+        &[
+            ("holder", 7),
+            ("waiters", 0),
+            ("waiters killed", 0),
+            ("samples", 0),
+            ("p50", 8),
+            ("p99", 8),
+            ("max", 8),
+            ("target", 0),
+        ],
     );
-    let settings =
-        [(Holder::Process, 1, 0), (Holder::Process, 500, 0), (Holder::Process, 11, 10), (Holder::Process, 500, 10)];
-    let settings = settings.into_iter().chain([(Holder::Command, 1, 0), (Holder::Command, 500, 0)]);
-    for (i, (holder, waiters, killed)) in settings.enumerate() {
+    let (process, command) = (Holder::Process, Holder::Command);
+    let few = [(process, 1, 0), (command, 1, 0), (process, 11, 10)];
+    let many = [(process, 500, 0), (command, 500, 0), (process, 500, 10)];
+    for (i, (holder, waiters, killed)) in few.into_iter().chain(many).enumerate() {
         let times = measure(bench, &format!("kill-{i}"), Setting { holder, waiters, killed });
-        let [half, most, all] = [SAMPLES / 2, SAMPLES * 99 / 100, SAMPLES - 1].map(|at| times[at]);
+        let samples = times.len();
+        let [half, most, all] = [samples / 2, samples * 99 / 100, samples - 1].map(|at| times[at]);
         table.row([
             if holder == Holder::Process { "process" } else { "command" }.into(),
             waiters.to_string(),
             killed.to_string(),
+            samples.to_string(),
             format!("{half:.2}"),
             format!("{most:.2}"),
             format!("{all:.2}"),
             verdict(&format!("p50 ≤ {P50}, p99 ≤ {P99}"), half <= P50 && most <= P99),
         ]);
     }
-    table.print();
 }
 
 /// Returns the times of all kills in milliseconds, sorted.
 fn measure(bench: &Bench, name: &str, setting: Setting) -> Vec<f64> {
-    let count = if setting.waiters < 100 { LINES } else { 1 };
+    let count = if setting.waiters < MANY { LINES } else { 1 };
     let mut lines: Vec<Line> = (0..count).map(|i| Line::new(bench, format!("{name}-{i}"), setting)).collect();
     sleep(SETTLE);
-    let mut times: Vec<f64> = (0..SAMPLES)
+    let mut times: Vec<f64> = (0..setting.samples())
         .map(|i| {
             // Waiters may look in turns of some milliseconds: the kill comes at any time of a turn.
             sleep(Duration::from_micros(20_000 + now() % 40_000));
@@ -100,36 +118,52 @@ struct Line<'a> {
     command: Option<i32>,
 }
 
-/// The word that counts the processes that have entered; behind it are two words for each process.
+/// The word that counts the processes that have entered; behind it are three words for each process.
 const ENTERED: usize = 0;
+
+/// The ticket of this process.
+fn ticket(number: usize) -> usize {
+    1 + 3 * number
+}
 
 /// The time at which this process has acquired the slot.
 fn inside(number: usize) -> usize {
-    1 + 2 * number
+    2 + 3 * number
 }
 
 /// The PID of the command that this process has started.
 fn command(number: usize) -> usize {
-    2 + 2 * number
+    3 + 3 * number
 }
 
 impl<'a> Line<'a> {
     fn new(bench: &'a Bench, name: String, setting: Setting) -> Self {
-        let processes = 1 + setting.waiters + SAMPLES * (1 + setting.killed);
-        let words = Words::new(1 + 2 * processes);
+        let processes = 1 + setting.waiters + setting.samples() * (1 + setting.killed);
+        let words = Words::new(1 + 3 * processes);
         let (queue, children) = (VecDeque::new(), Children::default());
         let mut line = Self { bench, name, setting, words, queue, children, forked: 0, command: None };
-        (0..=setting.waiters).for_each(|_| line.add());
+        line.add(1 + setting.waiters);
         line.start_command();
         line
     }
 
-    /// Forks a process, which enters last.
-    fn add(&mut self) {
-        let (number, words) = (self.forked, &self.words);
-        let pid = self.children.fork(|| {
+    /// Forks so many processes. They enter behind those that are there, in any order.
+    fn add(&mut self, processes: usize) {
+        let first = self.forked;
+        self.forked += processes;
+        let mut added: Vec<_> = (first..self.forked).map(|number| (number, self.fork(number))).collect();
+        let words = &self.words;
+        until("all processes are in line", || words[ENTERED].load(SeqCst) == self.forked as u64);
+        added.sort_by_key(|(number, _)| words[ticket(*number)].load(SeqCst));
+        self.queue.extend(added);
+    }
+
+    fn fork(&mut self, number: usize) -> i32 {
+        let words = &self.words;
+        self.children.fork(|| {
             let lock = self.bench.locks.mutex(&self.name).expect("the lock opens");
             let place = lock.enter().expect("there is room");
+            words[ticket(number)].store(place.ticket(), SeqCst);
             words[ENTERED].fetch_add(1, SeqCst);
             let permit = place.wait().expect("it is granted");
             words[inside(number)].store(now(), SeqCst);
@@ -139,10 +173,7 @@ impl<'a> Line<'a> {
             loop {
                 park();
             }
-        });
-        self.queue.push_back((number, pid));
-        self.forked += 1;
-        until("a new process is in line", || words[ENTERED].load(SeqCst) == self.forked as u64);
+        })
     }
 
     /// Waits until the holder is inside. If commands hold the slot, waits for the command and kills
@@ -172,7 +203,7 @@ impl<'a> Line<'a> {
         let time = self.words[inside(next)].load(SeqCst) - killed;
         dead.iter().for_each(|&pid| self.reap(pid));
         self.start_command();
-        dead.iter().for_each(|_| self.add());
+        self.add(dead.len());
         time as f64 / 1e6
     }
 

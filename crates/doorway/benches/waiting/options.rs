@@ -74,7 +74,8 @@ pub(crate) fn main() -> ExitCode {
     };
     raise(libc::RLIMIT_NPROC, PROCESSES, "processes (ulimit -u)");
     raise(libc::RLIMIT_NOFILE, FILES, "open files (ulimit -n)");
-    let place = tempfile::tempdir_in("/dev/shm").expect("there is shared memory");
+    let place = tempfile::Builder::new().prefix("doorway-bench-").tempdir_in("/dev/shm");
+    let place = place.expect("there is shared memory");
     let locks = Directory::at(place.path()).expect("the directory is this user's").with_capacity(CAPACITY);
     let bench = Bench { locks, runs: options.runs, busy: options.busy.clone(), system_v: SystemV::new() };
     supervisor::supervise(|| {

@@ -1,30 +1,25 @@
 //! Plain tables with aligned columns.
 
-/// A table, printed when all rows are there.
+use std::fmt::Display;
+
+/// A table. Each row is printed as soon as it is known: a run that is cut short shows what it has.
 pub(crate) struct Table {
-    title: String,
-    rows: Vec<Vec<String>>,
+    widths: Vec<usize>,
 }
 
 impl Table {
-    pub(crate) fn new(title: impl Into<String>, columns: &[&str]) -> Self {
-        Self { title: title.into(), rows: vec![columns.iter().map(ToString::to_string).collect()] }
+    /// Prints the title and the heads of the columns, each of which has a least width.
+    pub(crate) fn new(title: impl Display, columns: &[(&str, usize)]) -> Self {
+        println!("\n{title}");
+        let widths = columns.iter().map(|(head, width)| head.chars().count().max(*width)).collect();
+        let table = Self { widths };
+        table.row(columns.iter().map(|(head, _)| head.to_string()));
+        table
     }
 
-    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().collect());
-    }
-
-    pub(crate) fn print(&self) {
-        println!("{}", self.title);
-        let columns = self.rows[0].len();
-        let width = |i: usize| self.rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..columns).map(width).collect();
-        for row in &self.rows {
-            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}"));
-            println!("  {}", cells.collect::<Vec<_>>().join("   "));
-        }
-        println!();
+    pub(crate) fn row(&self, cells: impl IntoIterator<Item = String>) {
+        let cells = cells.into_iter().zip(&self.widths).map(|(cell, width)| format!("{cell:>width$}"));
+        println!("  {}", cells.collect::<Vec<_>>().join("   ").trim_end());
     }
 }
 

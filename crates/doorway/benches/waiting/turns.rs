@@ -22,18 +22,18 @@ struct Round {
 
 pub(crate) fn run(bench: &Bench) {
     let columns = [
-        "processes",
-        "busy beside",
-        "doorway/s",
-        "SysV/s",
-        "ratio: median",
-        "worst",
-        "target (median)",
-        "share: median",
-        "worst",
+        ("processes", 0),
+        ("busy beside", 0),
+        ("doorway/s", 0),
+        ("SysV/s", 9),
+        ("ratio: median", 0),
+        ("worst", 6),
+        ("target (median)", 0),
+        ("share: median", 0),
+        ("worst", 6),
     ];
     let what = format!("turns: 1 µs inside, mutex over {}; {} rounds", bench.system_v.name(), bench.runs);
-    let mut table = Table::new(what, &columns);
+    let table = Table::new(what, &columns);
     // Of the usual capacity, as most locks are.
     let locks = Directory::at(bench.locks.path()).expect("the directory is this user's");
     for &busy in &bench.busy {
@@ -51,7 +51,6 @@ pub(crate) fn run(bench: &Bench) {
             table.row(row(processes, busy, &rounds));
         }
     }
-    table.print();
 }
 
 /// Measures both locks; which one comes first alternates.
