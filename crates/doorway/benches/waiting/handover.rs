@@ -1,6 +1,10 @@
 //! Hand-overs per second among processes all of which wait all the time.
 
-use std::{sync::atomic::Ordering::Relaxed, thread::sleep, time::Duration};
+use std::{
+    sync::atomic::Ordering::Relaxed,
+    thread::sleep,
+    time::{Duration, Instant},
+};
 
 use crate::{
     cpu,
@@ -16,6 +20,7 @@ pub(crate) const SIZES: [usize; 3] = [20, 200, 1000];
 const RATIO: f64 = 1.5;
 
 const INSIDE: Duration = Duration::from_nanos(300);
+const PATIENCE: Duration = Duration::from_secs(5);
 const WARM_UP: Duration = Duration::from_millis(300);
 const MEASURED: Duration = Duration::from_secs(1);
 
@@ -27,11 +32,14 @@ pub(crate) fn run(bench: &Bench) {
     show(what, &rounds(bench, |name, processes| measure(bench, name, processes)));
 }
 
-/// Measures all sizes in each round.
+/// Measures all sizes in each round. Reports each figure on standard error, as rounds may be long.
 pub(crate) fn rounds(bench: &Bench, measure: impl Fn(&str, usize) -> Rate) -> Vec<Vec<Rate>> {
-    let round = |round| SIZES.iter().map(move |&size| (round, size));
-    let all = (0..bench.runs).map(round);
-    all.map(|sizes| sizes.map(|(round, size)| measure(&format!("handover-{size}-{round}"), size)).collect()).collect()
+    let one = |round: usize, size: usize| {
+        let (rate, percent) = measure(&format!("handover-{size}-{round}"), size);
+        eprintln!("handover: round {round}, {size} processes: {rate:.0}/s, {percent:.0} % of one core");
+        (rate, percent)
+    };
+    (0..bench.runs).map(|round| SIZES.iter().map(|&size| one(round, size)).collect()).collect()
 }
 
 /// Prints a table of the rates, and one of the ratio of the best to the worst rate in each round.
@@ -84,7 +92,11 @@ fn measure(bench: &Bench, name: &str, processes: usize) -> Rate {
         });
     }
     start.release(processes);
-    until("all processes have been inside", || (0..processes).all(|i| counts[i].load(Relaxed) > 0));
+    // All processes wait as soon as each has been inside. A slow lock does not get that far.
+    let began = Instant::now();
+    until("all processes have been inside", || {
+        began.elapsed() > PATIENCE || (0..processes).all(|i| counts[i].load(Relaxed) > 0)
+    });
     sleep(WARM_UP);
     let count = || (0..processes).map(|i| counts[i].load(Relaxed)).sum::<u64>();
     let before = count();
