@@ -30,7 +30,7 @@ pub(crate) fn run(bench: &Bench) {
 fn measure(bench: &Bench, doorway: &OsStr, name: &str, processes: usize) -> Rate {
     let lock = bench.locks.semaphore(name, 1).expect("the lock opens");
     let (start, holding) = (Start::new(), Words::new(1));
-    // A process that started the commands may not hold the slot: `doorway run` would refuse to wait.
+    // The process that starts the commands may not hold the slot: `doorway run` refuses that.
     let mut holder = Children::default();
     holder.fork(|| {
         let permit = lock.acquire().expect("it is granted");

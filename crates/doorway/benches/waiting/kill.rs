@@ -21,8 +21,8 @@ const SAMPLES: usize = 200;
 const SAMPLES_OF_MANY: usize = 40;
 const MANY: usize = 100;
 
-/// How long waiters wait before the first kill. With few waiters, as many lines are measured in turn
-/// as it takes for each waiter to wait about so long.
+/// How long waiters wait before the first kill. With few waiters, many lines are measured in turn,
+/// so that each waiter waits about so long.
 const SETTLE: Duration = Duration::from_millis(1500);
 const LINES: usize = 20;
 
@@ -118,7 +118,7 @@ struct Line<'a> {
     command: Option<i32>,
 }
 
-/// The word that counts the processes that have entered; behind it are three words for each process.
+/// The word that counts the processes that have entered; three words for each process follow.
 const ENTERED: usize = 0;
 
 /// The ticket of this process.

@@ -1,4 +1,4 @@
-//! Runs the benchmark in a process group of its own, and kills and reaps all of it at the end: after
+//! Runs the benchmark in a process group of its own, and kills and reaps all of it: after
 //! success, after a failure, and after Ctrl-C.
 
 use std::{io, mem, process::ExitCode, ptr};
