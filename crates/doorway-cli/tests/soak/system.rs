@@ -1,0 +1,136 @@
+//! System calls that the soak needs and no safe library offers: fork, shared memory, record locks and ptrace.
+//!
+//! All unsafe code of the soak is here. Every process of the soak has one thread, so a forked process may do what its parent may.
+
+use std::{
+    fs::File,
+    os::fd::AsRawFd,
+    panic::{AssertUnwindSafe, catch_unwind},
+    ptr,
+};
+
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, set_parent_process_death_signal, waitpid};
+
+use super::page::Page;
+
+/// What a process of the soak ends with when it panics.
+pub(crate) const PANICKED: i32 = 101;
+
+/// Maps the page that all processes of the soak share.
+pub(crate) fn shared_page() -> &'static Page {
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping overlaps nothing.
+    let memory = unsafe { libc::mmap(ptr::null_mut(), size_of::<Page>(), protection, flags, -1, 0) };
+    assert_ne!(memory, libc::MAP_FAILED, "the system gives memory");
+    // SAFETY: the mapping is large enough, begins with a page and is never unmapped. A page consists of atomic numbers only,
+    // for which zeros are valid.
+    unsafe { &*memory.cast::<Page>() }
+}
+
+/// Forks a process that runs `child`, ends with the code that it returns, and runs nothing else.
+///
+/// It is killed when its parent dies, if `bound`.
+pub(crate) fn fork(bound: bool, child: impl FnOnce() -> i32) -> Pid {
+    let parent = rustix::process::getpid();
+    // SAFETY: this process has one thread.
+    match unsafe { libc::fork() } {
+        0 => {
+            let ended = catch_unwind(AssertUnwindSafe(|| {
+                if bound {
+                    set_parent_process_death_signal(Some(Signal::KILL)).expect("Linux knows it");
+                    if rustix::process::getppid() != Some(parent) {
+                        return 0;
+                    }
+                }
+                child()
+            }));
+            exit_now(ended.unwrap_or(PANICKED))
+        }
+        pid => Pid::from_raw(pid).filter(|_| pid > 0).expect("the system forks"),
+    }
+}
+
+/// Ends this process without running what its parent has registered for its own end.
+pub(crate) fn exit_now(code: i32) -> ! {
+    // SAFETY: it does not return, and what it leaves open the kernel closes.
+    unsafe { libc::_exit(code) }
+}
+
+/// Waits until a child has ended.
+pub(crate) fn reap(pid: Pid) -> WaitStatus {
+    let ended = rustix::io::retry_on_intr(|| waitpid(Some(pid), WaitOptions::empty()));
+    ended.expect("it is a child").expect("it has ended").1
+}
+
+/// Lets other processes go first.
+pub(crate) fn be_nice(by: i32) {
+    // SAFETY: it takes a number.
+    unsafe { libc::nice(by) };
+}
+
+fn record(file: &File, command: i32, kind: i32, byte: usize) -> Option<i32> {
+    // SAFETY: it is plain data, and zeros are valid.
+    let mut record: libc::flock = unsafe { std::mem::zeroed() };
+    record.l_type = kind as i16;
+    record.l_start = byte as libc::off_t;
+    record.l_len = 1;
+    // SAFETY: the file is open, and the record is one.
+    let done = unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut record) };
+    (done == 0).then_some(record.l_type.into())
+}
+
+/// Locks a byte of a file for this process alone; says whether it was free.
+pub(crate) fn lock_byte(file: &File, byte: usize) -> bool {
+    record(file, libc::F_SETLK, libc::F_WRLCK, byte).is_some()
+}
+
+/// Locks a byte of a file together with others that do so; says whether that was possible.
+pub(crate) fn share_byte(file: &File, byte: usize) -> bool {
+    record(file, libc::F_SETLK, libc::F_RDLCK, byte).is_some()
+}
+
+/// Unlocks a byte of a file.
+pub(crate) fn unlock_byte(file: &File, byte: usize) {
+    assert!(record(file, libc::F_SETLK, libc::F_UNLCK, byte).is_some(), "a byte can be unlocked");
+}
+
+/// Whether no other process has locked a byte of a file. Asks only: a process that tried would have it for a moment.
+pub(crate) fn byte_is_free(file: &File, byte: usize) -> bool {
+    record(file, libc::F_GETLK, libc::F_WRLCK, byte) == Some(libc::F_UNLCK)
+}
+
+/// Lets the parent trace this process.
+pub(crate) fn trace_me() {
+    // SAFETY: the request takes no arguments.
+    let done = unsafe { libc::ptrace(libc::PTRACE_TRACEME) };
+    assert_eq!(done, 0, "a process can be traced by its parent");
+}
+
+/// Stops this process until its tracer lets it go on.
+pub(crate) fn stop_here() {
+    // SAFETY: it takes a number.
+    unsafe { libc::raise(libc::SIGSTOP) };
+}
+
+/// Lets a traced process that is stopped execute one instruction, and waits for that. Says whether it is stopped again.
+pub(crate) fn step(pid: Pid) -> bool {
+    let nothing = ptr::null_mut::<libc::c_void>();
+    // SAFETY: the request changes no memory of this process.
+    let done = unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, pid.as_raw_nonzero().get(), nothing, nothing) };
+    done == 0 && wait_for_stop(pid)
+}
+
+/// Lets a traced process that is stopped go on.
+pub(crate) fn resume(pid: Pid) {
+    let nothing = ptr::null_mut::<libc::c_void>();
+    // SAFETY: as above.
+    unsafe { libc::ptrace(libc::PTRACE_CONT, pid.as_raw_nonzero().get(), nothing, nothing) };
+}
+
+/// Waits until a traced process stops; `false` if it ends instead.
+pub(crate) fn wait_for_stop(pid: Pid) -> bool {
+    let mut status = 0;
+    // SAFETY: the number is this function's own. `waitpid` of libc costs less than the safe one, and each step takes one.
+    let found = unsafe { libc::waitpid(pid.as_raw_nonzero().get(), &raw mut status, 0) };
+    found == pid.as_raw_nonzero().get() && libc::WIFSTOPPED(status)
+}
