@@ -12,9 +12,8 @@ use std::{
     fs::{self, File},
     path::{Path, PathBuf},
     process::{Command, ExitCode, Stdio},
-    sync::atomic::Ordering::SeqCst,
     thread::sleep,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use rustix::process::{
@@ -24,12 +23,10 @@ use rustix::process::{
 
 use super::{
     kind::{Kind, SESSIONS, Spec, check},
-    page::{Count, LIMIT, Page, Random},
+    page::{Count, Page, Random, Task, now},
     system::{byte_is_free, lock_byte, share_byte},
 };
 
-/// The worker's number.
-pub(crate) const WORKER: usize = 2;
 /// The first argument of a command.
 pub(crate) const MARK: &str = "soak-command";
 /// What a command ends with that is not alone.
@@ -61,11 +58,11 @@ struct Soaked {
     wrappers: Vec<Pid>,
     /// Kills until it is checked.
     kills: usize,
-    excused: Instant,
+    excused: u64,
 }
 
 /// Kills wrappers and commands until the soak ends.
-pub(crate) fn run(page: &'static Page, path: &Path, seed: u64) -> i32 {
+pub(crate) fn run(page: &'static Page, path: &Path, task: &Task) -> i32 {
     set_child_subreaper(Some(getpid())).expect("Linux knows it");
     let kinds = [Kind::Semaphore(1), Kind::Semaphore(2), Kind::Group(2)];
     let soak = |(i, kind): (usize, Kind)| {
@@ -73,12 +70,12 @@ pub(crate) fn run(page: &'static Page, path: &Path, seed: u64) -> i32 {
         let lock = spec.open().expect("it can be made");
         let referee = path.join(format!(".command{i}"));
         fs::write(&referee, []).expect("it can be made");
-        Soaked { spec, lock, referee, wrappers: Vec::new(), kills: 100, excused: Instant::now() }
+        Soaked { spec, lock, referee, wrappers: Vec::new(), kills: 100, excused: now() }
     };
     let mut soaked: Vec<Soaked> = kinds.into_iter().enumerate().map(soak).collect();
-    let mut random = Random(seed);
+    let mut random = Random(task.seed);
     loop {
-        page.beat(WORKER);
+        page.beat(task.worker);
         let ends = page.ends();
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             // A command that outlived its wrapper is none of them.
@@ -141,7 +138,7 @@ impl Soaked {
         if killed {
             page.add(Count::Command);
             self.kills -= 1;
-            self.excused = Instant::now();
+            self.excused = now();
         }
     }
 
@@ -161,7 +158,7 @@ impl Soaked {
     fn ended(&mut self, page: &Page, pid: Pid, status: WaitStatus) -> bool {
         let Some(i) = self.wrappers.iter().position(|&wrapper| wrapper == pid) else { return false };
         self.wrappers.swap_remove(i);
-        self.excused = Instant::now();
+        self.excused = now();
         let name = &self.spec.name;
         match (status.exit_status(), status.terminating_signal()) {
             (Some(0), _) => page.add(Count::Passages),
@@ -179,10 +176,9 @@ impl Soaked {
         let enough = if matches!(self.spec.kind, Kind::Group(_)) { 1 } else { self.spec.kind.slots() };
         let stalls = !status.waiting.is_empty() && status.holders.len() < enough;
         if !stalls {
-            self.excused = Instant::now();
+            self.excused = now();
         }
-        page.stalled.fetch_max(self.excused.elapsed().as_nanos() as u64, SeqCst);
-        if self.excused.elapsed() > LIMIT {
+        if page.stalls(self.excused) {
             page.wrong(&format!("{}: a wrapper waits and no process holds: {status:#?}", self.spec.name));
         }
     }
@@ -192,8 +188,8 @@ impl Soaked {
         if !self.wrappers.is_empty() {
             return;
         }
-        match check(&self.lock, self.spec.kind) {
-            Ok(_) => page.add(Count::Checks),
+        match check(page, &self.lock, self.spec.kind) {
+            Ok(()) => page.add(Count::Checks),
             Err(what) => page.wrong(&format!("{}: {what}", self.spec.name)),
         }
         self.kills = 100;

@@ -8,7 +8,7 @@ use std::{
 
 use doorway::shared::{Directory, Error, Lock, Permit};
 
-use super::page::LIMIT;
+use super::page::{LIMIT, Page, now};
 
 /// Names of sessions.
 pub(crate) const SESSIONS: [&str; 2] = ["read", "migrate"];
@@ -85,26 +85,18 @@ impl Spec {
 /// Acquires all slots of a lock that no process uses, and releases them.
 ///
 /// A dead process that still has a slot is found at once. A command that survived its wrapper may have one for a moment longer,
-/// so attempts are repeated for a second. Returns how long that took.
-pub(crate) fn check(lock: &Lock, kind: Kind) -> Result<Duration, String> {
-    let began = Instant::now();
-    let mut took = Duration::ZERO;
+/// so attempts are repeated for a second.
+pub(crate) fn check(page: &Page, lock: &Lock, kind: Kind) -> Result<(), String> {
+    let began = now();
     let mut permits: Vec<Permit<'_>> = Vec::new();
     while permits.len() < kind.slots() {
         match lock.try_enter(kind.session(0)).and_then(|place| place.map(|place| place.wait()).transpose()) {
             Ok(Some(permit)) => permits.push(permit),
-            Ok(None) if began.elapsed() > LIMIT => {
-                return Err(format!(
-                    "a slot is lost: {} of {} acquired: {:#?}",
-                    permits.len(),
-                    kind.slots(),
-                    lock.status()
-                ));
+            Ok(None) if page.stalls(began) => {
+                let (some, all) = (permits.len(), kind.slots());
+                return Err(format!("a slot is lost: {some} of {all} acquired: {:#?}", lock.status()));
             }
-            Ok(None) => {
-                sleep(Duration::from_micros(100));
-                took = began.elapsed();
-            }
+            Ok(None) => sleep(Duration::from_micros(100)),
             Err(error) => return Err(format!("a slot cannot be acquired: {error}")),
         }
     }
@@ -125,5 +117,5 @@ pub(crate) fn check(lock: &Lock, kind: Kind) -> Result<Duration, String> {
     if !status.holders.is_empty() || !status.waiting.is_empty() {
         return Err(format!("status is wrong when all slots are free: {status:#?}"));
     }
-    Ok(took)
+    Ok(())
 }

@@ -9,7 +9,7 @@
 //!   last one.
 //! - `command`: wrappers and commands of `doorway run` are killed at random moments, 1 of 50 kills.
 //!
-//! Each kill is a SIGKILL. Without an argument 4000 are made. From 100 000 on, the soak does not end before every instruction of
+//! Each kill is a SIGKILL. Without an argument 4000 are made. From 500 000 on, the soak does not end before every instruction of
 //! every operation has been the last one of a process. Exits with 1 after the first violation. No process is left behind.
 
 #![cfg(target_os = "linux")]
@@ -21,7 +21,7 @@ mod operation;
 mod page;
 mod steps;
 mod storm;
-#[expect(unsafe_code, reason = "fork, shared memory, record locks and ptrace")]
+#[expect(unsafe_code, reason = "fork, shared memory, record locks and the trap flag")]
 mod system;
 mod victim;
 
@@ -30,7 +30,7 @@ use std::{
     path::Path,
     process::ExitCode,
     sync::atomic::Ordering::SeqCst,
-    thread::sleep,
+    thread::{sleep, yield_now},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -39,15 +39,14 @@ use rustix::process::{
     waitid,
 };
 
-use self::page::{Count, Page, now};
+use self::page::{Count, Page, STEPPERS, Task, VICTIMS_ARE_NICE, now};
 
 /// From so many kills on all operations are stepped through to their end.
-const WHOLE: u64 = 100_000;
-/// Runs a part in its own process.
-type Run = fn(&'static Page, &Path, u64) -> i32;
+const WHOLE: u64 = 500_000;
+/// A part: its name, and what its processes run, of which there are so many.
+type Part = (&'static str, fn(&'static Page, &Path, &Task) -> i32, usize);
 
-/// The parts, by the numbers of their workers.
-const PARTS: [(&str, Run); 3] = [("storm", storm::run), ("steps", steps::run), ("command", command::run)];
+const PARTS: [Part; 3] = [("storm", storm::run, 1), ("steps", steps::run, STEPPERS), ("command", command::run, 1)];
 
 /// A worker that does not go on for so long is stuck.
 const STUCK: Duration = Duration::from_secs(30);
@@ -64,34 +63,39 @@ fn main() -> ExitCode {
     let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
     let seed = numbers.next().unwrap_or(clock);
     let named = |part: &str| arguments.iter().any(|text| text == part);
-    let all = !PARTS.iter().any(|(part, _)| named(part));
-    soak(kills, seed, PARTS.map(|(part, run)| (all || named(part)).then_some(run)))
+    let all = !PARTS.iter().any(|(part, ..)| named(part));
+    soak(kills, seed, PARTS.into_iter().filter(|(part, ..)| all || named(part)).collect())
 }
 
-fn soak(kills: u64, seed: u64, parts: [Option<Run>; 3]) -> ExitCode {
+fn soak(kills: u64, seed: u64, parts: Vec<Part>) -> ExitCode {
     println!("{kills} kills, seed {seed}");
     let page = system::shared_page();
     let place = tempfile::tempdir_in("/dev/shm").expect("there is shared memory");
     // Processes that outlive their parents become children of this one, which ends them.
     set_child_subreaper(Some(getpid())).expect("Linux knows it");
     let started = Instant::now();
-    let begin = |(worker, run): (usize, Run)| {
+    page.ran.store(now(), SeqCst);
+    let shares = parts.iter().flat_map(|&part| (0..part.2).map(move |share| (part, share)));
+    let begin = |(worker, ((part, run, _), share)): (usize, (Part, usize))| {
         page.beat(worker);
-        let seed = seed.wrapping_add(worker as u64);
+        let task = Task { worker, share, seed: seed.wrapping_add(worker as u64) };
         let pid = system::fork(true, || {
             setpgid(None, None).expect("a new process has no group of its own");
-            run(page, place.path(), seed)
+            run(page, place.path(), &task)
         });
         // Both do so, as either may be first.
         let _ = setpgid(Some(pid), Some(pid));
-        Worker { number: worker, pid, ended: false }
+        Worker { number: worker, part, pid, ended: false }
     };
-    let parts = parts.into_iter().enumerate().filter_map(|(worker, run)| Some((worker, run?)));
-    let mut workers: Vec<Worker> = parts.map(begin).collect();
-    let steps = workers.iter().any(|worker| worker.number == steps::WORKER);
+    let mut workers: Vec<Worker> = shares.enumerate().map(begin).collect();
+    let steps = workers.iter().any(|worker| worker.part == "steps");
     let mut said = Instant::now();
+    system::be_nice(VICTIMS_ARE_NICE);
     while workers.iter().any(|worker| !worker.ended) {
-        sleep(Duration::from_millis(20));
+        sleep(Duration::from_millis(5));
+        // A process that has slept is let run soon even on a busy machine; one that waits may yield first.
+        yield_now();
+        page.runs();
         workers.iter_mut().for_each(|worker| worker.watch(page));
         let swept = page.get(Count::Swept) >= page.get(Count::Cases) && page.get(Count::Cases) > 0;
         if page.kills() >= kills && (kills < WHOLE || swept || !steps) {
@@ -113,6 +117,7 @@ fn soak(kills: u64, seed: u64, parts: [Option<Run>; 3]) -> ExitCode {
 /// A process that runs a part.
 struct Worker {
     number: usize,
+    part: &'static str,
     pid: Pid,
     ended: bool,
 }
@@ -120,7 +125,7 @@ struct Worker {
 impl Worker {
     /// Looks whether it goes on.
     fn watch(&mut self, page: &Page) {
-        let part = PARTS[self.number].0;
+        let part = self.part;
         // It is not reaped yet, so that its process group remains its own.
         let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         if let (false, Ok(Some(status))) = (self.ended, waitid(WaitId::Pid(self.pid), how)) {
@@ -164,7 +169,7 @@ fn summary(page: &Page) -> ExitCode {
     println!(
         "kills: {} random, {} at chosen instructions ({} instructions of {} operations), {} of the command line\n\
          {} waits given up, {} slots handed over, {} resizes and drains, {} locks removed, {} checks of all slots\n\
-         longest stalled wait {:.1} ms, longest wait {:.1} ms, monitor interrupted {} times\n\
+         longest stalled wait {:.1} ms, longest wait {:.1} ms, machine too busy {} times\n\
          {}",
         page.get(Count::Random),
         page.get(Count::Stepped),

@@ -1,22 +1,17 @@
 //! The operations that are stepped through, and the cases that they are tried in.
 
-use std::{iter, mem::forget, sync::atomic::Ordering::SeqCst, thread::sleep, time::Duration};
+use std::{
+    mem::forget,
+    sync::atomic::{AtomicU64, Ordering::SeqCst},
+    time::Duration,
+};
 
 use doorway::shared::{Error, HandOver, Lock, NotYet};
 
 use super::{
     kind::{Kind, Spec},
-    page::Page,
-    system::{exit_now, fork, reap, stop_here},
+    system::{die, die_after, exit_now, fork, instructions, reap, stop_here},
 };
-
-/// How far the process that is stepped is.
-pub(crate) mod stage {
-    pub(crate) const PREPARES: u64 = 0;
-    /// It stops, and then the operation begins.
-    pub(crate) const READY: u64 = 1;
-    pub(crate) const DONE: u64 = 2;
-}
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Operation {
@@ -36,8 +31,6 @@ pub(crate) enum Operation {
     HandOver,
     Adopt,
     TakeBack,
-    /// Starts a command that gets the slot.
-    Start,
 }
 
 /// What the lock is like when the operation begins.
@@ -93,7 +86,6 @@ pub(crate) fn cases() -> Vec<Case> {
         (Idle, HandOver, true),
         (Idle, Adopt, true),
         (Idle, TakeBack, false),
-        (Idle, Start, false),
     ];
     let kinds = [Kind::Mutex, Kind::Semaphore(2), Kind::Group(3)];
     let of_kind = |kind: Kind| {
@@ -108,18 +100,26 @@ pub(crate) fn cases() -> Vec<Case> {
     kinds.into_iter().flat_map(of_kind).collect()
 }
 
-/// Prepares an operation, stops, executes it and waits to be killed.
-pub(crate) fn perform(page: &Page, spec: &Spec, case: Case, given: Option<&HandOver>) -> Result<(), Error> {
+/// Prepares an operation, and executes it until this process is killed, after so many instructions or at the end.
+pub(crate) fn perform(
+    executed: &AtomicU64,
+    spec: &Spec,
+    case: Case,
+    given: Option<&HandOver>,
+    after: u64,
+) -> Result<(), Error> {
     let session = spec.kind.session(usize::from(matches!(case.around, Around::Full | Around::Dead)));
     let begin = || {
-        page.stage.store(stage::READY, SeqCst);
-        stop_here();
+        if case.behind {
+            stop_here();
+        }
+        die_after(after);
     };
     if let (Operation::Adopt, Some(given)) = (case.operation, given) {
         begin();
         // The slot is lost if the process that gave it is dead, which it is not.
         given.adopt().expect("the slot can be adopted");
-        finish(page);
+        finish(executed);
     }
     match case.operation {
         Operation::Open => {
@@ -130,23 +130,29 @@ pub(crate) fn perform(page: &Page, spec: &Spec, case: Case, given: Option<&HandO
             begin();
             spec.make()?;
         }
-        _ => use_lock(page, spec.open()?, session, case, begin)?,
+        _ => use_lock(executed, spec.open()?, session, case, begin)?,
     }
-    finish(page)
+    finish(executed)
 }
 
-fn use_lock(page: &Page, lock: Lock, session: Option<&str>, case: Case, begin: impl Fn()) -> Result<(), Error> {
+fn use_lock(
+    executed: &AtomicU64,
+    lock: Lock,
+    session: Option<&str>,
+    case: Case,
+    begin: impl Fn(),
+) -> Result<(), Error> {
     match case.operation {
         Operation::Enter => {
             begin();
             forget(lock.enter(session)?);
-            finish(page)
+            finish(executed)
         }
         Operation::GiveUp => {
             let place = lock.enter(session)?;
             begin();
             drop(place);
-            finish(page)
+            finish(executed)
         }
         Operation::Late => {
             let place = lock.enter(session)?;
@@ -155,29 +161,29 @@ fn use_lock(page: &Page, lock: Lock, session: Option<&str>, case: Case, begin: i
                 Err(NotYet::Failed(error)) => return Err(error),
                 late => forget(late),
             }
-            finish(page)
+            finish(executed)
         }
         Operation::Try => {
             begin();
             forget(lock.try_enter(session)?);
-            finish(page)
+            finish(executed)
         }
         Operation::Resize => {
             begin();
             let slots = case.kind.slots();
             [slots + 1, 1, slots].into_iter().try_for_each(|slots| lock.set_slots(slots))?;
-            finish(page)
+            finish(executed)
         }
         Operation::Drain => {
             begin();
             lock.drain()?;
             lock.resume()?;
-            finish(page)
+            finish(executed)
         }
         Operation::Remove => {
             begin();
             lock.remove()?;
-            finish(page)
+            finish(executed)
         }
         Operation::Acquire => begin(),
         _ => {}
@@ -196,29 +202,22 @@ fn use_lock(page: &Page, lock: Lock, session: Option<&str>, case: Case, begin: i
         Operation::HandOver => {
             begin();
             forget(permit.hand_over());
-            finish(page)
+            finish(executed)
         }
         Operation::TakeBack => {
             let hand_over = permit.hand_over();
             reap(fork(true, || exit_now(i32::from(hand_over.adopt().is_err()))));
             begin();
             permit.take_back()?;
-            finish(page)
+            finish(executed)
         }
-        Operation::Start => {
-            begin();
-            permit.start(["true"], iter::empty(), |_| ()).expect("the command starts");
-            finish(page)
-        }
-        _ => finish(page),
+        _ => finish(executed),
     }
     Ok(())
 }
 
-/// Says that the operation has ended, and waits to be killed with all that the process has.
-fn finish(page: &Page) -> ! {
-    page.stage.store(stage::DONE, SeqCst);
-    loop {
-        sleep(Duration::from_secs(3600));
-    }
+/// Says how many instructions the operation had, and ends with all that the process has.
+fn finish(executed: &AtomicU64) -> ! {
+    executed.store(instructions(), SeqCst);
+    die()
 }

@@ -10,8 +10,22 @@ use rustix::time::{ClockId, clock_gettime};
 /// Locks of the random part, and processes that use them.
 pub(crate) const LOCKS: usize = 24;
 pub(crate) const VICTIMS: usize = 128;
+/// Victims let the processes that kill them go first.
+pub(crate) const VICTIMS_ARE_NICE: i32 = 5;
 /// Slots that a lock of the soak has at most.
 pub(crate) const SLOTS: usize = 8;
+
+/// Processes that step through operations, and all that run a part of the soak.
+pub(crate) const STEPPERS: usize = 4;
+pub(crate) const WORKERS: usize = STEPPERS + 2;
+
+/// What a worker is told.
+pub(crate) struct Task {
+    /// Its number among all workers, and among those of its part.
+    pub(crate) worker: usize,
+    pub(crate) share: usize,
+    pub(crate) seed: u64,
+}
 
 /// What is counted.
 #[derive(Clone, Copy)]
@@ -33,7 +47,7 @@ pub(crate) enum Count {
     Cases,
     Swept,
     Instructions,
-    /// How often the monitor did not run for a while.
+    /// How often the machine was too busy.
     Lags,
     /// What is wrong.
     Wrong,
@@ -79,19 +93,26 @@ pub(crate) struct Page {
     /// The longest stalled wait and the longest wait, in nanoseconds.
     pub(crate) stalled: AtomicU64,
     pub(crate) waited: AtomicU64,
+    /// When the supervisor last ran, and when it last ran too late.
+    pub(crate) ran: AtomicU64,
+    pub(crate) lagged: AtomicU64,
     /// Not 0 when the workers are to end.
     pub(crate) stop: AtomicU64,
     /// When each worker last went on.
-    pub(crate) beats: [AtomicU64; 3],
-    /// How far the process is that is stepped.
-    pub(crate) stage: AtomicU64,
+    pub(crate) beats: [AtomicU64; WORKERS],
+    /// For each stepper how many instructions the last operation had; 0 if its process was killed before its end.
+    pub(crate) executed: [AtomicU64; STEPPERS],
     pub(crate) records: [Record; VICTIMS],
     pub(crate) locks: [Watched; LOCKS],
 }
 
 impl Page {
     pub(crate) fn add(&self, count: Count) {
-        self.counts[count as usize].fetch_add(1, SeqCst);
+        self.add_many(count, 1);
+    }
+
+    pub(crate) fn add_many(&self, count: Count, number: u64) {
+        self.counts[count as usize].fetch_add(number, SeqCst);
     }
 
     pub(crate) fn set(&self, count: Count, number: u64) {
@@ -119,6 +140,30 @@ impl Page {
         self.stop.load(SeqCst) != 0 || self.get(Count::Wrong) > 0
     }
 
+    /// Returns when the machine was last too busy to run a process that was due. Nothing is measured before that.
+    ///
+    /// The supervisor is that process: it sleeps for a few milliseconds and yields, again and again, with the priority of the victims.
+    pub(crate) fn lagged(&self) -> u64 {
+        let now = now();
+        if now.saturating_sub(self.ran.load(SeqCst)) > LAG { now } else { self.lagged.load(SeqCst) }
+    }
+
+    /// Notes that the supervisor runs.
+    pub(crate) fn runs(&self) {
+        let now = now();
+        if now.saturating_sub(self.ran.swap(now, SeqCst)) > LAG {
+            self.lagged.store(now, SeqCst);
+            self.add(Count::Lags);
+        }
+    }
+
+    /// Notes that a live process waited although nothing delayed it. Returns whether that took too long.
+    pub(crate) fn stalls(&self, since: u64) -> bool {
+        let stalled = now().saturating_sub(since.max(self.lagged()));
+        self.stalled.fetch_max(stalled, SeqCst);
+        stalled > LIMIT.as_nanos() as u64
+    }
+
     pub(crate) fn beat(&self, worker: usize) {
         self.beats[worker].store(now(), SeqCst);
     }
@@ -126,6 +171,9 @@ impl Page {
 
 /// The longest time that a live process may wait beyond the kills that delay it.
 pub(crate) const LIMIT: Duration = Duration::from_secs(1);
+
+/// The machine is too busy if a process runs so many nanoseconds later than that.
+const LAG: u64 = 50_000_000;
 
 /// The monotonic clock in nanoseconds.
 pub(crate) fn now() -> u64 {

@@ -6,24 +6,20 @@
 //!
 //! When all cases are done they begin again, with another process killed at random in the same lock right before.
 
-use std::{
-    path::Path,
-    sync::atomic::Ordering::SeqCst,
-    time::{Duration, Instant},
-};
+use std::{path::Path, sync::atomic::Ordering::SeqCst};
 
-use doorway::shared::{Lock, Permit};
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
+use doorway::shared::{HandOver, Lock, NotYet, Permit};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::{
     kind::{Kind, Spec, check},
-    operation::{Around, Case, Operation, cases, perform, stage},
-    page::{Count, LIMIT, Page, Random},
-    system::{exit_now, fork, reap, resume, step, trace_me, wait_for_stop},
+    operation::{Around, Case, Operation, cases, perform},
+    page::{Count, LIMIT, Page, Random, STEPPERS, Task, now},
+    system::{exit_now, fork, reap},
 };
 
-/// The worker's number.
-pub(crate) const WORKER: usize = 1;
+/// So many instructions of a longer operation are tried: of opening and making a lock, which is mostly reading of text.
+const POINTS: u64 = 5000;
 /// A case that takes more instructions is not one that ends.
 const MOST: u64 = 1_000_000;
 
@@ -39,37 +35,34 @@ struct Sweep {
 struct Stepper<'a> {
     page: &'static Page,
     specs: &'a [Spec],
+    share: usize,
     random: Random,
 }
 
 /// Kills processes until the soak ends.
-pub(crate) fn run(page: &'static Page, path: &Path, seed: u64) -> i32 {
-    set_child_subreaper(Some(getpid())).expect("Linux knows it");
+pub(crate) fn run(page: &'static Page, path: &Path, task: &Task) -> i32 {
     let kinds = [("mutex", Kind::Mutex), ("semaphore", Kind::Semaphore(2)), ("group", Kind::Group(3))];
-    let specs = kinds.map(|(name, kind)| Spec::new(path, &format!("steps-{name}"), kind, 16));
-    let mut stepper = Stepper { page, specs: &specs, random: Random(seed) };
+    let specs = kinds.map(|(name, kind)| Spec::new(path, &format!("steps{}-{name}", task.share), kind, 16));
+    let mut stepper = Stepper { page, specs: &specs, share: task.share, random: Random(task.seed) };
     for round in 0.. {
         let sweep = |case| Sweep { case, length: None, stride: 1, kills: 0 };
-        let mut sweeps: Vec<Sweep> = cases().into_iter().map(sweep).collect();
-        if round == 0 {
-            page.set(Count::Cases, sweeps.len() as u64);
-        }
+        let cases = cases();
+        page.set(Count::Cases, cases.len() as u64);
+        // Each stepper has some of the cases.
+        let mut sweeps: Vec<Sweep> = cases.into_iter().skip(task.share).step_by(STEPPERS).map(sweep).collect();
         while !sweeps.is_empty() {
             for sweep in &mut sweeps {
                 if page.ends() {
                     return 0;
                 }
-                page.beat(WORKER);
+                page.beat(task.worker);
                 stepper.advance(sweep, round > 0);
             }
             sweeps.retain(|sweep| {
-                let done = sweep.length.is_some_and(|length| sweep.kills > length);
+                let done = sweep.length.is_some_and(|length| sweep.kills > length.min(POINTS));
                 if done && round == 0 {
                     page.add(Count::Swept);
-                    page.set(Count::Instructions, page.get(Count::Instructions) + sweep.kills);
-                    if std::env::var_os("DOORWAY_SOAK_CASES").is_some() {
-                        println!("{:?}: {} instructions", sweep.case, sweep.kills);
-                    }
+                    page.add_many(Count::Instructions, sweep.kills);
                 }
                 !done
             });
@@ -90,9 +83,13 @@ impl Stepper<'_> {
             }
         };
         match self.kill(sweep.case, after, twice) {
+            Ok(0) if sweep.length.is_none() => self.page.wrong(&format!("{:?} does not end", sweep.case)),
             Ok(length) if sweep.length.is_none() => {
                 sweep.length = Some(length);
                 sweep.stride = stride(length + 1);
+                if std::env::var_os("DOORWAY_SOAK_CASES").is_some() {
+                    println!("{:?}: {length} instructions", sweep.case);
+                }
             }
             Ok(_) => {}
             Err(what) => self.page.wrong(&format!("{:?}, killed after {after} instructions: {what}", sweep.case)),
@@ -125,73 +122,63 @@ impl Stepper<'_> {
             // It must not wait for the slots of the worker.
             let waits = operation == Operation::Close && needed == case.kind.slots();
             let operation = if waits { Operation::Try } else { operation };
-            let pid = self.prepare(spec, Case { operation, ..case }, None)?;
-            let most = self.random.below(600) as u64;
-            self.steps(pid, most)?;
+            let instructions = self.random.below(600) as u64;
+            let pid = self.start(spec, Case { operation, behind: false, ..case }, None, instructions)?;
+            self.ends(pid)?;
         }
-        let pid = self.prepare(spec, case, given.as_ref())?;
-        let place = case.behind.then(|| lock.enter(case.kind.session(1))).transpose().map_err(text)?;
-        let length = self.steps(pid, after)?;
-        // A command that was started ends by itself.
-        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+        let pid = self.start(spec, case, given.as_ref(), after)?;
+        let mut place = None;
+        if case.behind {
+            place = Some(lock.enter(case.kind.session(1)).map_err(text)?);
+            kill_process(pid, Signal::CONT).map_err(|error| error.to_string())?;
+        }
+        self.ends(pid)?;
+        let length = self.page.executed[self.share].load(SeqCst);
         self.restore(&lock, case)?;
         if given.is_some() && self.random.below(2) == 0 {
             held[0].take_back().map_err(text)?;
         }
         drop(held);
-        if let Some(place) = place {
-            let began = Instant::now();
-            let permit = place
-                .wait_timeout(LIMIT)
-                .map_err(|late| format!("a live process waits: {late:?}: {:#?}", lock.status()))?;
-            self.page.stalled.fetch_max(began.elapsed().as_nanos() as u64, SeqCst);
-            drop(permit);
+        if let Some(mut place) = place {
+            let began = now();
+            while let Err(late) = place.wait_timeout(LIMIT) {
+                match late {
+                    NotYet::Late(late) if !self.page.stalls(began) => place = late,
+                    late => return Err(format!("a live process waits: {late:?}: {:#?}", lock.status())),
+                }
+            }
+            self.page.stalls(began);
         }
         self.check(spec)?;
         Ok(length)
     }
 
-    /// Forks a process and waits until it stops before its operation.
-    fn prepare(&self, spec: &Spec, case: Case, given: Option<&doorway::shared::HandOver>) -> Result<Pid, String> {
-        let page = self.page;
-        page.stage.store(stage::PREPARES, SeqCst);
+    /// Forks a process that executes an operation and is killed after so many instructions. If another is to be behind it, it stops
+    /// before the operation.
+    fn start(&self, spec: &Spec, case: Case, given: Option<&HandOver>, instructions: u64) -> Result<Pid, String> {
+        let (page, executed) = (self.page, &self.page.executed[self.share]);
+        executed.store(0, SeqCst);
         let pid = fork(true, || {
-            trace_me();
-            if let Err(error) = perform(page, spec, case, given) {
+            if let Err(error) = perform(executed, spec, case, given, instructions) {
                 page.wrong(&format!("{case:?}: {error}"));
             }
             1
         });
-        // Starting a command has it stop for other reasons, too.
-        while page.stage.load(SeqCst) == stage::PREPARES {
-            if !wait_for_stop(pid) {
-                return Err("the process has ended before its operation".into());
-            }
-            if page.stage.load(SeqCst) == stage::PREPARES {
-                resume(pid);
+        if case.behind {
+            let stopped = waitpid(Some(pid), WaitOptions::UNTRACED).map_err(|error| error.to_string())?;
+            if !stopped.is_some_and(|(_, status)| status.stopped()) {
+                return Err(format!("the process has ended before its operation: {stopped:?}"));
             }
         }
         Ok(pid)
     }
 
-    /// Executes so many instructions of a process and kills it. Returns how many there were.
-    fn steps(&self, pid: Pid, most: u64) -> Result<u64, String> {
-        let mut executed = 0;
-        let began = Instant::now();
-        while executed < most && self.page.stage.load(SeqCst) != stage::DONE {
-            if !step(pid) {
-                return Err(format!("the process has ended after {executed} instructions"));
-            }
-            executed += 1;
-            if executed.is_multiple_of(1024) && began.elapsed() > Duration::from_secs(10) {
-                return Err(format!("the operation does not end, after {executed} instructions"));
-            }
-        }
-        kill_process(pid, Signal::KILL).map_err(|error| error.to_string())?;
+    /// Waits until a process has been killed.
+    fn ends(&self, pid: Pid) -> Result<(), String> {
         let status = reap(pid);
         self.page.add(Count::Stepped);
         match status.terminating_signal() {
-            Some(9) => Ok(executed),
+            Some(libc::SIGKILL) => Ok(()),
             _ => Err(format!("the process was not killed: {status:?}")),
         }
     }
@@ -210,15 +197,14 @@ impl Stepper<'_> {
     fn check(&mut self, spec: &Spec) -> Result<(), String> {
         let checked = || {
             let lock = spec.open().map_err(|error| error.to_string())?;
-            check(&lock, spec.kind)
+            check(self.page, &lock, spec.kind)
         };
         self.page.add(Count::Checks);
         if self.random.below(16) == 0 {
             let pid = fork(true, || i32::from(checked().inspect_err(|what| self.page.wrong(what)).is_err()));
             if reap(pid).exit_status() == Some(0) { Ok(()) } else { Err("a fresh process cannot use the lock".into()) }
         } else {
-            self.page.stalled.fetch_max(checked()?.as_nanos() as u64, SeqCst);
-            Ok(())
+            checked()
         }
     }
 }

@@ -5,31 +5,20 @@
 //!
 //! A monitor measures *stalled waits*. A wait is stalled while a live process waits and none of these things happened for so long: a
 //! process of the lock was killed or reaped; live processes held all slots (in a group lock: any slot); a process released a slot; a
-//! process had drained the lock or changed its slots. No wait may be stalled for more than a second.
+//! process had drained the lock or changed its slots; the machine was too busy to run the supervisor. No wait may be stalled for
+//! more than a second.
 
-use std::{
-    fs::File,
-    ops::Range,
-    path::Path,
-    sync::atomic::Ordering::SeqCst,
-    thread::sleep,
-    time::{Duration, Instant},
-};
+use std::{fs::File, ops::Range, path::Path, sync::atomic::Ordering::SeqCst, thread::sleep, time::Instant};
 
 use doorway::shared::Lock;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, set_child_subreaper, wait};
 
 use super::{
     kind::{Kind, Spec, check},
-    page::{Count, LIMIT, LOCKS, Page, Random, Record, VICTIMS, now, state},
+    page::{Count, LIMIT, LOCKS, Page, Random, Record, Task, VICTIMS, VICTIMS_ARE_NICE, now, state},
     system::{PANICKED, be_nice, fork, reap},
     victim::Victim,
 };
-
-/// The worker's number.
-pub(crate) const WORKER: usize = 0;
-/// When the monitor has not run for so long, nothing is measured: the machine was busy with something else.
-const LAG: u64 = 100_000_000;
 
 enum Phase {
     Storm { kills: usize },
@@ -53,15 +42,14 @@ struct Storm {
     /// For each record the process, and its lock.
     processes: Vec<Option<(Pid, usize)>>,
     random: Random,
-    polled: u64,
 }
 
 /// Kills processes until the soak ends.
-pub(crate) fn run(page: &'static Page, path: &Path, seed: u64) -> i32 {
+pub(crate) fn run(page: &'static Page, path: &Path, task: &Task) -> i32 {
     set_child_subreaper(Some(rustix::process::getpid())).expect("Linux knows it");
-    let mut storm = Storm::new(page, path, seed);
+    let mut storm = Storm::new(page, path, task.seed);
     while !page.ends() {
-        page.beat(WORKER);
+        page.beat(task.worker);
         storm.kill();
         storm.reap();
         storm.monitor();
@@ -99,7 +87,7 @@ impl Storm {
             Soaked { spec, handle: None, referee, records, phase, excused: now() }
         };
         let locks: Vec<Soaked> = (0..LOCKS).map(soak).collect();
-        let mut storm = Self { page, locks, processes: vec![None; next], random: Random(seed), polled: now() };
+        let mut storm = Self { page, locks, processes: vec![None; next], random: Random(seed) };
         for lock in 0..LOCKS {
             storm.locks[lock].records.clone().for_each(|record| storm.start(record, lock));
         }
@@ -116,7 +104,7 @@ impl Storm {
         }
         let soaked = &self.locks[lock];
         let pid = fork(true, || {
-            be_nice(5);
+            be_nice(VICTIMS_ARE_NICE);
             let mut victim = Victim {
                 page,
                 spec: &soaked.spec,
@@ -194,15 +182,11 @@ impl Storm {
 
     /// Measures stalled waits.
     fn monitor(&mut self) {
-        let lagged = now().saturating_sub(self.polled) > LAG;
-        if lagged {
-            self.page.add(Count::Lags);
-        }
         for (soaked, watched) in self.locks.iter_mut().zip(&self.page.locks) {
             let records = &self.page.records[soaked.records.clone()];
             let count = |wanted| records.iter().filter(|record| record.state.load(SeqCst) == wanted).count();
             let enough = if matches!(soaked.spec.kind, Kind::Group(_)) { 1 } else { soaked.spec.kind.slots() };
-            if lagged || count(state::MANAGING) > 0 || count(state::HOLDING) >= enough {
+            if count(state::MANAGING) > 0 || count(state::HOLDING) >= enough {
                 soaked.excused = now();
             }
             for record in records {
@@ -211,17 +195,13 @@ impl Storm {
                 if record.state.load(SeqCst) != state::WAITING || record.since.load(SeqCst) != since || since == 0 {
                     continue;
                 }
-                let stalled = now().saturating_sub(excused);
-                self.page.stalled.fetch_max(stalled, SeqCst);
-                if stalled > LIMIT.as_nanos() as u64 {
+                if self.page.stalls(excused) {
                     let status = soaked.spec.directory.lock(&soaked.spec.name).map(|lock| lock.status());
-                    let stalled = Duration::from_nanos(stalled);
-                    self.page.wrong(&format!("{}: a wait is stalled for {stalled:?}: {status:#?}", soaked.spec.name));
+                    self.page.wrong(&format!("{}: a wait is stalled for a second: {status:#?}", soaked.spec.name));
                     return;
                 }
             }
         }
-        self.polled = now();
     }
 
     /// Lets a lock go from phase to phase.
@@ -255,7 +235,7 @@ impl Storm {
                     watched.holders.iter().for_each(|holder| holder.store(0, SeqCst));
                     watched.parked.store(0, SeqCst);
                     soaked.phase = Phase::Storm { kills: 50 + self.random.below(100) };
-                } else if since.elapsed() > 10 * LIMIT {
+                } else if since.elapsed() > 20 * LIMIT && !page.ends() {
                     let status = soaked.spec.directory.lock(&soaked.spec.name).map(|lock| lock.status());
                     page.wrong(&format!("{}: a process does not come to an end: {status:#?}", soaked.spec.name));
                 }
@@ -287,8 +267,8 @@ impl Storm {
 /// Lets a fresh process acquire all slots.
 fn checks(page: &'static Page, spec: &Spec) {
     let pid = fork(true, || {
-        match spec.open().map_err(|error| error.to_string()).and_then(|lock| check(&lock, spec.kind)) {
-            Ok(took) => _ = page.stalled.fetch_max(took.as_nanos() as u64, SeqCst),
+        match spec.open().map_err(|error| error.to_string()).and_then(|lock| check(page, &lock, spec.kind)) {
+            Ok(()) => {}
             Err(what) => page.wrong(&format!("{}: {what}", spec.name)),
         }
         0
