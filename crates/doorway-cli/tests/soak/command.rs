@@ -4,8 +4,8 @@
 //! shares the byte of its session.
 //!
 //! After every 100 kills no more wrappers are started until all have ended; then all slots must be free. Meanwhile a wait is
-//! *stalled* while a live wrapper waits, not all slots are held (in a group lock: none is), no process was killed and none ended. No
-//! wait may be stalled for more than a second.
+//! *stalled* while a live wrapper waits, not all slots are held (in a group lock: none is), no process was killed and none ended; as
+//! in the random part, for no more than a second.
 
 use std::{
     env,
@@ -24,7 +24,8 @@ use rustix::process::{
 use super::{
     kind::{Kind, SESSIONS, Spec, check},
     page::{Count, Page, Random, Task, now},
-    system::{byte_is_free, lock_byte, share_byte},
+    stall::Stall,
+    system::{byte_is_free, lock_byte, parent, share_byte},
 };
 
 /// The first argument of a command.
@@ -59,6 +60,7 @@ struct Soaked {
     /// Kills until it is checked.
     kills: usize,
     excused: u64,
+    stall: Stall,
 }
 
 /// Kills wrappers and commands until the soak ends.
@@ -70,7 +72,7 @@ pub(crate) fn run(page: &'static Page, path: &Path, task: &Task) -> i32 {
         let lock = spec.open().expect("it can be made");
         let referee = path.join(format!(".command{i}"));
         fs::write(&referee, []).expect("it can be made");
-        Soaked { spec, lock, referee, wrappers: Vec::new(), kills: 100, excused: now() }
+        Soaked { spec, lock, referee, wrappers: Vec::new(), kills: 100, excused: now(), stall: Stall::default() }
     };
     let mut soaked: Vec<Soaked> = kinds.into_iter().enumerate().map(soak).collect();
     let mut random = Random(task.seed);
@@ -174,11 +176,11 @@ impl Soaked {
     fn judge(&mut self, page: &Page) {
         let status = self.lock.status();
         let enough = if matches!(self.spec.kind, Kind::Group(_)) { 1 } else { self.spec.kind.slots() };
-        let stalls = !status.waiting.is_empty() && status.holders.len() < enough;
-        if !stalls {
+        let Some(first) = status.waiting.first().filter(|_| status.holders.len() < enough) else {
             self.excused = now();
-        }
-        if page.stalls(self.excused) {
+            return;
+        };
+        if self.stall.is_too_long(page, first.pid, self.excused) {
             page.wrong(&format!("{}: a wrapper waits and no process holds: {status:#?}", self.spec.name));
         }
     }
@@ -194,11 +196,4 @@ impl Soaked {
         }
         self.kills = 100;
     }
-}
-
-/// The parent of a process.
-fn parent(pid: Pid) -> Option<Pid> {
-    let text = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-    let (_, fields) = text.rsplit_once(')')?;
-    Pid::from_raw(fields.split_whitespace().nth(1)?.parse().ok()?)
 }

@@ -8,7 +8,10 @@ use std::{
 
 use doorway::shared::{Directory, Error, Lock, Permit};
 
-use super::page::{LIMIT, Page, now};
+use super::{
+    page::{LIMIT, Page},
+    stall::Stall,
+};
 
 /// Names of sessions.
 pub(crate) const SESSIONS: [&str; 2] = ["read", "migrate"];
@@ -84,15 +87,19 @@ impl Spec {
 
 /// Acquires all slots of a lock that no process uses, and releases them.
 ///
-/// A dead process that still has a slot is found at once. A command that survived its wrapper may have one for a moment longer,
-/// so attempts are repeated for a second.
+/// A dead process that still has a slot is found at once. A live one may have one for a moment longer: the child of a process that
+/// was killed.
 pub(crate) fn check(page: &Page, lock: &Lock, kind: Kind) -> Result<(), String> {
-    let began = now();
+    let (began, mut stall) = (Instant::now(), Stall::of_this_process());
     let mut permits: Vec<Permit<'_>> = Vec::new();
     while permits.len() < kind.slots() {
         match lock.try_enter(kind.session(0)).and_then(|place| place.map(|place| place.wait()).transpose()) {
             Ok(Some(permit)) => permits.push(permit),
-            Ok(None) if page.stalls(began) => {
+            Ok(None) if lock.status().holders.len() > permits.len() && began.elapsed() < 20 * LIMIT => {
+                sleep(Duration::from_millis(1));
+                stall = Stall::of_this_process();
+            }
+            Ok(None) if !stall.goes_on(page) => {
                 let (some, all) = (permits.len(), kind.slots());
                 return Err(format!("a slot is lost: {some} of {all} acquired: {:#?}", lock.status()));
             }

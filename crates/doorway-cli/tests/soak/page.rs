@@ -47,8 +47,6 @@ pub(crate) enum Count {
     Cases,
     Swept,
     Instructions,
-    /// How often the machine was too busy.
-    Lags,
     /// What is wrong.
     Wrong,
 }
@@ -73,7 +71,8 @@ pub(crate) struct Record {
     pub(crate) since: AtomicU64,
     /// Not 0 from before it is killed until after it has been reaped.
     pub(crate) doomed: AtomicU64,
-    /// Not 0 when its child has adopted its slot.
+    /// Its child, to which it hands its slot; and not 0 when that has adopted it.
+    pub(crate) child: AtomicU64,
     pub(crate) adopted: AtomicU64,
 }
 
@@ -93,9 +92,6 @@ pub(crate) struct Page {
     /// The longest stalled wait and the longest wait, in nanoseconds.
     pub(crate) stalled: AtomicU64,
     pub(crate) waited: AtomicU64,
-    /// When the supervisor last ran, and when it last ran too late.
-    pub(crate) ran: AtomicU64,
-    pub(crate) lagged: AtomicU64,
     /// Not 0 when the workers are to end.
     pub(crate) stop: AtomicU64,
     /// When each worker last went on.
@@ -140,30 +136,6 @@ impl Page {
         self.stop.load(SeqCst) != 0 || self.get(Count::Wrong) > 0
     }
 
-    /// Returns when the machine was last too busy to run a process that was due. Nothing is measured before that.
-    ///
-    /// The supervisor is that process: it sleeps for a few milliseconds and yields, again and again, with the priority of the victims.
-    pub(crate) fn lagged(&self) -> u64 {
-        let now = now();
-        if now.saturating_sub(self.ran.load(SeqCst)) > LAG { now } else { self.lagged.load(SeqCst) }
-    }
-
-    /// Notes that the supervisor runs.
-    pub(crate) fn runs(&self) {
-        let now = now();
-        if now.saturating_sub(self.ran.swap(now, SeqCst)) > LAG {
-            self.lagged.store(now, SeqCst);
-            self.add(Count::Lags);
-        }
-    }
-
-    /// Notes that a live process waited although nothing delayed it. Returns whether that took too long.
-    pub(crate) fn stalls(&self, since: u64) -> bool {
-        let stalled = now().saturating_sub(since.max(self.lagged()));
-        self.stalled.fetch_max(stalled, SeqCst);
-        stalled > LIMIT.as_nanos() as u64
-    }
-
     pub(crate) fn beat(&self, worker: usize) {
         self.beats[worker].store(now(), SeqCst);
     }
@@ -171,9 +143,6 @@ impl Page {
 
 /// The longest time that a live process may wait beyond the kills that delay it.
 pub(crate) const LIMIT: Duration = Duration::from_secs(1);
-
-/// The machine is too busy if a process runs so many nanoseconds later than that.
-const LAG: u64 = 50_000_000;
 
 /// The monotonic clock in nanoseconds.
 pub(crate) fn now() -> u64 {

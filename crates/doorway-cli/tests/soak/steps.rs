@@ -14,7 +14,8 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use super::{
     kind::{Kind, Spec, check},
     operation::{Around, Case, Operation, cases, perform},
-    page::{Count, LIMIT, Page, Random, STEPPERS, Task, now},
+    page::{Count, LIMIT, Page, Random, STEPPERS, Task},
+    stall::Stall,
     system::{exit_now, fork, reap},
 };
 
@@ -140,14 +141,14 @@ impl Stepper<'_> {
         }
         drop(held);
         if let Some(mut place) = place {
-            let began = now();
+            let mut stall = Stall::of_this_process();
             while let Err(late) = place.wait_timeout(LIMIT) {
                 match late {
-                    NotYet::Late(late) if !self.page.stalls(began) => place = late,
+                    NotYet::Late(late) if stall.goes_on(self.page) => place = late,
                     late => return Err(format!("a live process waits: {late:?}: {:#?}", lock.status())),
                 }
             }
-            self.page.stalls(began);
+            stall.goes_on(self.page);
         }
         self.check(spec)?;
         Ok(length)

@@ -5,18 +5,19 @@
 //!
 //! A monitor measures *stalled waits*. A wait is stalled while a live process waits and none of these things happened for so long: a
 //! process of the lock was killed or reaped; live processes held all slots (in a group lock: any slot); a process released a slot; a
-//! process had drained the lock or changed its slots; the machine was too busy to run the supervisor. No wait may be stalled for
-//! more than a second.
+//! process had drained the lock or changed its slots. The time in which the waiting process gets no processor is not counted. No
+//! wait may be stalled for more than a second.
 
 use std::{fs::File, ops::Range, path::Path, sync::atomic::Ordering::SeqCst, thread::sleep, time::Instant};
 
 use doorway::shared::Lock;
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, set_child_subreaper, wait};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, set_child_subreaper, wait};
 
 use super::{
     kind::{Kind, Spec, check},
     page::{Count, LIMIT, LOCKS, Page, Random, Record, Task, VICTIMS, VICTIMS_ARE_NICE, now, state},
-    system::{PANICKED, be_nice, fork, reap},
+    stall::Stall,
+    system::{PANICKED, be_nice, fork, parent, reap},
     victim::Victim,
 };
 
@@ -39,14 +40,17 @@ struct Soaked {
 struct Storm {
     page: &'static Page,
     locks: Vec<Soaked>,
-    /// For each record the process, and its lock.
+    /// For each record the process and its lock, and its wait.
     processes: Vec<Option<(Pid, usize)>>,
+    stalls: Vec<Stall>,
+    /// Children that outlive the processes that handed their slots to them, and their locks.
+    orphans: Vec<(Pid, usize)>,
     random: Random,
 }
 
 /// Kills processes until the soak ends.
 pub(crate) fn run(page: &'static Page, path: &Path, task: &Task) -> i32 {
-    set_child_subreaper(Some(rustix::process::getpid())).expect("Linux knows it");
+    set_child_subreaper(Some(getpid())).expect("Linux knows it");
     let mut storm = Storm::new(page, path, task.seed);
     while !page.ends() {
         page.beat(task.worker);
@@ -87,7 +91,8 @@ impl Storm {
             Soaked { spec, handle: None, referee, records, phase, excused: now() }
         };
         let locks: Vec<Soaked> = (0..LOCKS).map(soak).collect();
-        let mut storm = Self { page, locks, processes: vec![None; next], random: Random(seed) };
+        let (processes, stalls) = (vec![None; next], vec![Stall::default(); next]);
+        let mut storm = Self { page, locks, processes, stalls, orphans: Vec::new(), random: Random(seed) };
         for lock in 0..LOCKS {
             storm.locks[lock].records.clone().for_each(|record| storm.start(record, lock));
         }
@@ -175,6 +180,9 @@ impl Storm {
             }
         }
         soaked.excused = now();
+        if let Some(child) = Pid::from_raw(known.child.swap(0, SeqCst) as i32) {
+            self.orphans.push((child, lock));
+        }
         known.state.store(state::IDLE, SeqCst);
         known.since.store(0, SeqCst);
         known.doomed.store(0, SeqCst);
@@ -182,20 +190,23 @@ impl Storm {
 
     /// Measures stalled waits.
     fn monitor(&mut self) {
-        for (soaked, watched) in self.locks.iter_mut().zip(&self.page.locks) {
+        let known = |pid: Pid| self.processes.iter().any(|process| process.is_some_and(|(known, _)| known == pid));
+        self.orphans.retain(|&(pid, _)| parent(pid) == Some(getpid()) && !known(pid));
+        for (lock, (soaked, watched)) in self.locks.iter_mut().zip(&self.page.locks).enumerate() {
             let records = &self.page.records[soaked.records.clone()];
             let count = |wanted| records.iter().filter(|record| record.state.load(SeqCst) == wanted).count();
             let enough = if matches!(soaked.spec.kind, Kind::Group(_)) { 1 } else { soaked.spec.kind.slots() };
-            if count(state::MANAGING) > 0 || count(state::HOLDING) >= enough {
+            let dying = records.iter().any(|record| record.doomed.load(SeqCst) != 0);
+            let orphaned = self.orphans.iter().any(|&(_, of)| of == lock);
+            if dying || orphaned || count(state::MANAGING) > 0 || count(state::HOLDING) >= enough {
                 soaked.excused = now();
             }
-            for record in records {
+            for (i, record) in soaked.records.clone().zip(records) {
                 let since = record.since.load(SeqCst);
                 let excused = since.max(soaked.excused).max(watched.released.load(SeqCst));
-                if record.state.load(SeqCst) != state::WAITING || record.since.load(SeqCst) != since || since == 0 {
-                    continue;
-                }
-                if self.page.stalls(excused) {
+                let waits = record.state.load(SeqCst) == state::WAITING && record.since.load(SeqCst) == since;
+                let Some((pid, _)) = self.processes[i].filter(|_| waits && since != 0) else { continue };
+                if self.stalls[i].is_too_long(self.page, pid.as_raw_nonzero().get(), excused) {
                     let status = soaked.spec.directory.lock(&soaked.spec.name).map(|lock| lock.status());
                     self.page.wrong(&format!("{}: a wait is stalled for a second: {status:#?}", soaked.spec.name));
                     return;
@@ -229,7 +240,8 @@ impl Storm {
             Phase::Parking { since } => {
                 let parked =
                     |record: &Record| record.state.load(SeqCst) == state::PARKED && record.doomed.load(SeqCst) == 0;
-                if records().all(|(_, record)| parked(record)) {
+                let orphaned = self.orphans.iter().any(|&(_, of)| of == lock);
+                if !orphaned && records().all(|(_, record)| parked(record)) {
                     checks(page, &soaked.spec);
                     // The process that checked has been told of the deaths so far.
                     watched.holders.iter().for_each(|holder| holder.store(0, SeqCst));

@@ -3,7 +3,7 @@
 //! All unsafe code of the soak is here. Every process of the soak has one thread, so a forked process may do what its parent may.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     os::fd::AsRawFd,
     panic::{AssertUnwindSafe, catch_unwind},
     ptr,
@@ -61,6 +61,13 @@ pub(crate) fn exit_now(code: i32) -> ! {
 pub(crate) fn reap(pid: Pid) -> WaitStatus {
     let ended = rustix::io::retry_on_intr(|| waitpid(Some(pid), WaitOptions::empty()));
     ended.expect("it is a child").expect("it has ended").1
+}
+
+/// Returns the parent of a process.
+pub(crate) fn parent(pid: Pid) -> Option<Pid> {
+    let text = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    let (_, fields) = text.rsplit_once(')')?;
+    Pid::from_raw(fields.split_whitespace().nth(1)?.parse().ok()?)
 }
 
 /// Lets other processes go first.
@@ -125,6 +132,9 @@ extern "C" fn executed_one(_: libc::c_int) {
     }
 }
 
+/// Whether `die_after` works here.
+pub(crate) const CAN_STEP: bool = cfg!(target_arch = "x86_64");
+
 /// Lets this process be killed after so many more instructions.
 ///
 /// The processor traps after each one while the trap flag is set, and the kernel makes a SIGTRAP of it. That is ten times as fast
@@ -144,6 +154,10 @@ pub(crate) fn die_after(instructions: u64) {
     // SAFETY: it changes one flag, and the handler is there.
     unsafe { std::arch::asm!("pushfq", "or qword ptr [rsp], 0x100", "popfq") };
 }
+
+/// Other processors have no such flag that a process can set itself.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn die_after(_: u64) {}
 
 /// Returns how many instructions this process has executed since.
 pub(crate) fn instructions() -> u64 {

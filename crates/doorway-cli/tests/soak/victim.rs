@@ -261,6 +261,7 @@ impl Victim<'_> {
             }
             exit_now(0)
         });
+        self.record().child.store(child.as_raw_nonzero().get() as u64, SeqCst);
         self.page.add(Count::HandedOver);
         if self.random.below(2) == 0 {
             sleep(self.random.micros(300));
@@ -281,6 +282,7 @@ impl Victim<'_> {
             }
             drop(permit);
         }
+        self.record().child.store(0, SeqCst);
         self.watched.released.store(now(), SeqCst);
         Ok(())
     }
