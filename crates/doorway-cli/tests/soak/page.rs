@@ -16,7 +16,7 @@ pub(crate) const VICTIMS_ARE_NICE: i32 = 5;
 pub(crate) const SLOTS: usize = 8;
 
 /// Processes that step through operations, and all that run a part of the soak.
-pub(crate) const STEPPERS: usize = 4;
+pub(crate) const STEPPERS: usize = 2;
 pub(crate) const WORKERS: usize = STEPPERS + 2;
 
 /// What a worker is told.

@@ -19,8 +19,10 @@ use super::{
     system::{exit_now, fork, reap},
 };
 
-/// So many instructions of a longer operation are tried: of opening and making a lock, which is mostly reading of text.
-const POINTS: u64 = 5000;
+/// An operation with more instructions is tried at a few of them only: opening and making a lock, which is mostly reading of text.
+/// A trap takes up to 30 µs on a virtual machine.
+const LONG: u64 = 20_000;
+const FEW: u64 = 40;
 /// A case that takes more instructions is not one that ends.
 const MOST: u64 = 1_000_000;
 
@@ -60,7 +62,7 @@ pub(crate) fn run(page: &'static Page, path: &Path, task: &Task) -> i32 {
                 stepper.advance(sweep, round > 0);
             }
             sweeps.retain(|sweep| {
-                let done = sweep.length.is_some_and(|length| sweep.kills > length.min(POINTS));
+                let done = sweep.length.is_some_and(|length| sweep.kills > if length > LONG { FEW } else { length });
                 if done && round == 0 {
                     page.add(Count::Swept);
                     page.add_many(Count::Instructions, sweep.kills);

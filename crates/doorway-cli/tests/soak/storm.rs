@@ -21,6 +21,9 @@ use super::{
     victim::Victim,
 };
 
+/// The monitor runs every so many nanoseconds.
+const PERIOD: u64 = 10_000_000;
+
 enum Phase {
     Storm { kills: usize },
     Calm { waiting: Vec<(usize, u64)> },
@@ -46,6 +49,7 @@ struct Storm {
     /// Children that outlive the processes that handed their slots to them, and their locks.
     orphans: Vec<(Pid, usize)>,
     random: Random,
+    monitored: u64,
 }
 
 /// Kills processes until the soak ends.
@@ -54,6 +58,7 @@ pub(crate) fn run(page: &'static Page, path: &Path, task: &Task) -> i32 {
     let mut storm = Storm::new(page, path, task.seed);
     while !page.ends() {
         page.beat(task.worker);
+        storm.kill();
         storm.kill();
         storm.reap();
         storm.monitor();
@@ -79,7 +84,7 @@ impl Storm {
                 4 => (Kind::Semaphore(4), 6),
                 _ => (Kind::Group(3), 5),
             };
-            let mut spec = Spec::new(path, &format!("storm{i}"), kind, if i % 2 == 0 { 256 } else { 32 });
+            let mut spec = Spec::new(path, &format!("storm{i}"), kind, if i.is_multiple_of(2) { 256 } else { 32 });
             spec.removable = i >= LOCKS * 3 / 4;
             spec.patient = i < LOCKS / 2;
             let referee = path.join(format!(".referee{i}"));
@@ -92,7 +97,8 @@ impl Storm {
         };
         let locks: Vec<Soaked> = (0..LOCKS).map(soak).collect();
         let (processes, stalls) = (vec![None; next], vec![Stall::default(); next]);
-        let mut storm = Self { page, locks, processes, stalls, orphans: Vec::new(), random: Random(seed) };
+        let mut storm =
+            Self { page, locks, processes, stalls, orphans: Vec::new(), random: Random(seed), monitored: 0 };
         for lock in 0..LOCKS {
             storm.locks[lock].records.clone().for_each(|record| storm.start(record, lock));
         }
@@ -190,6 +196,10 @@ impl Storm {
 
     /// Measures stalled waits.
     fn monitor(&mut self) {
+        if now().saturating_sub(self.monitored) < PERIOD {
+            return;
+        }
+        self.monitored = now();
         let known = |pid: Pid| self.processes.iter().any(|process| process.is_some_and(|(known, _)| known == pid));
         self.orphans.retain(|&(pid, _)| parent(pid) == Some(getpid()) && !known(pid));
         for (lock, (soaked, watched)) in self.locks.iter_mut().zip(&self.page.locks).enumerate() {

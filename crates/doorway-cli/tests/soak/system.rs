@@ -137,8 +137,8 @@ pub(crate) const CAN_STEP: bool = cfg!(target_arch = "x86_64");
 
 /// Lets this process be killed after so many more instructions.
 ///
-/// The processor traps after each one while the trap flag is set, and the kernel makes a SIGTRAP of it. That is ten times as fast
-/// as a tracer, and does not depend on how soon a tracer runs again.
+/// The processor traps after each one while the trap flag is set, and the kernel makes a SIGTRAP of it. Unlike with a tracer, no
+/// other process has to run after each instruction.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn die_after(instructions: u64) {
     if instructions == 0 {

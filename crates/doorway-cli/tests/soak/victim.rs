@@ -83,17 +83,17 @@ impl Victim<'_> {
             }
             self.becomes(state::IDLE);
             match self.random.below(64) {
-                0..=31 => self.passage(lock)?,
-                32..=37 => self.impatient(lock)?,
-                38..=42 => self.gives_up(lock)?,
-                43..=47 => self.tries(lock)?,
-                48..=50 => drop(lock.status()),
-                51..=53 => return Ok(()),
-                54..=56 => self.hands_over(lock)?,
-                57 => self.resizes(lock)?,
-                58 => self.drains(lock)?,
-                59 => self.removes(lock)?,
-                _ => sleep(self.random.micros(600)),
+                0..=23 => self.passage(lock)?,
+                24..=28 => self.impatient(lock)?,
+                29..=32 => self.gives_up(lock)?,
+                33..=36 => self.tries(lock)?,
+                37 => drop(lock.status()),
+                38..=40 => return Ok(()),
+                41 => self.hands_over(lock)?,
+                42 => self.resizes(lock)?,
+                43 => self.drains(lock)?,
+                44..=45 => self.removes(lock)?,
+                _ => sleep(self.random.micros(3000)),
             }
         }
     }
