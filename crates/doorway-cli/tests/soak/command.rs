@@ -1,11 +1,13 @@
-//! The command line's part: wrappers (`doorway run`) and their commands are killed at random moments.
+//! The command line's part: wrappers (`doorway run`) and their commands are killed at random
+//! moments.
 //!
-//! A command is this program again. It locks the byte of its slot in a file, which the kernel unlocks when it ends, and in a group lock
-//! shares the byte of its session.
+//! A command is this program again. It locks the byte of its slot in a file, which the kernel
+//! unlocks when it ends, and in a group lock shares the byte of its session.
 //!
-//! After every 100 kills no more wrappers are started until all have ended; then all slots must be free. Meanwhile a wait is
-//! *stalled* while a live wrapper waits, not all slots are held (in a group lock: none is), no process was killed and none ended; as
-//! in the random part, for no more than a second.
+//! After every 100 kills no more wrappers are started until all have ended; then all slots must be
+//! free. Meanwhile a wait is *stalled* while a live wrapper waits, not all slots are held (in a
+//! group lock: none is), no process was killed and none ended; as in the random part, for no more
+//! than a second.
 
 use std::{
     env,
@@ -144,8 +146,8 @@ impl Soaked {
         }
     }
 
-    /// Kills the process that holds a slot. Its PID may be another process's by now: it must be a wrapper, or the child of one
-    /// or of this process.
+    /// Kills the process that holds a slot. Its PID may be another process's by now: it must be a
+    /// wrapper, or the child of one or of this process.
     fn kill_holder(&self, pid: i32) -> bool {
         let Some(pid) = Pid::from_raw(pid) else { return false };
         let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return false };

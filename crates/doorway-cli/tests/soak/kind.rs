@@ -87,8 +87,8 @@ impl Spec {
 
 /// Acquires all slots of a lock that no process uses, and releases them.
 ///
-/// A dead process that still has a slot is found at once. A live one may have one for a moment longer: the child of a process that
-/// was killed.
+/// A dead process that still has a slot is found at once. A live one may have one for a moment
+/// longer: the child of a process that was killed.
 pub(crate) fn check(page: &Page, lock: &Lock, kind: Kind) -> Result<(), String> {
     let (began, mut stall) = (Instant::now(), Stall::of_this_process());
     let mut permits: Vec<Permit<'_>> = Vec::new();

@@ -100,7 +100,8 @@ pub(crate) fn cases() -> Vec<Case> {
     kinds.into_iter().flat_map(of_kind).collect()
 }
 
-/// Prepares an operation, and executes it until this process is killed, after so many instructions or at the end.
+/// Prepares an operation, and executes it until this process is killed, after so many instructions
+/// or at the end.
 pub(crate) fn perform(
     executed: &AtomicU64,
     spec: &Spec,

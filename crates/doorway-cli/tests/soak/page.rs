@@ -1,4 +1,5 @@
-//! The memory that all processes of the soak share: counters, what each process does now, and what went wrong.
+//! The memory that all processes of the soak share: counters, what each process does now, and what
+//! went wrong.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering::SeqCst},
@@ -96,7 +97,8 @@ pub(crate) struct Page {
     pub(crate) stop: AtomicU64,
     /// When each worker last went on.
     pub(crate) beats: [AtomicU64; WORKERS],
-    /// For each stepper how many instructions the last operation had; 0 if its process was killed before its end.
+    /// For each stepper how many instructions the last operation had; 0 if its process was killed
+    /// before its end.
     pub(crate) executed: [AtomicU64; STEPPERS],
     pub(crate) records: [Record; VICTIMS],
     pub(crate) locks: [Watched; LOCKS],

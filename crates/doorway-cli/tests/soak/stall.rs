@@ -1,7 +1,8 @@
 //! Measures stalled waits: how long a live process waits although nothing delays it.
 //!
-//! The time that the waiting process is ready to run and gets no processor is not counted, as the kernel tells it
-//! (`/proc/PID/schedstat`). A busy machine makes every wait longer, and says nothing about the lock.
+//! The time that the waiting process is ready to run and gets no processor is not counted, as the
+//! kernel tells it (`/proc/PID/schedstat`). A busy machine makes every wait longer, and says
+//! nothing about the lock.
 
 use std::{fs, sync::atomic::Ordering::SeqCst};
 
@@ -27,7 +28,8 @@ impl Stall {
         Self { pid, since: now(), starved: starved(pid) }
     }
 
-    /// Measures the wait of a process that nothing has delayed since then. Returns whether it is stalled for too long.
+    /// Measures the wait of a process that nothing has delayed since then. Returns whether it is
+    /// stalled for too long.
     pub(crate) fn is_too_long(&mut self, page: &Page, pid: i32, since: u64) -> bool {
         if (self.pid, self.since) != (pid, since) {
             *self = Self { pid, since, starved: None };

@@ -1,10 +1,12 @@
 //! The stepped part: a process is killed after each instruction of each operation, in turn.
 //!
-//! A case is an operation and what the lock is like when it begins. How many instructions it takes is measured first; then a
-//! process is killed after every number of them, in an order that covers the operation evenly from the start. The worker itself
-//! is the live process that holds and waits meanwhile. After each kill it must get what it waits for, and all slots must be free.
+//! A case is an operation and what the lock is like when it begins. How many instructions it takes
+//! is measured first; then a process is killed after every number of them, in an order that covers
+//! the operation evenly from the start. The worker itself is the live process that holds and waits
+//! meanwhile. After each kill it must get what it waits for, and all slots must be free.
 //!
-//! When all cases are done they begin again, with another process killed at random in the same lock right before.
+//! When all cases are done they begin again, with another process killed at random in the same lock
+//! right before.
 
 use std::{path::Path, sync::atomic::Ordering::SeqCst};
 
@@ -19,8 +21,8 @@ use super::{
     system::{exit_now, fork, reap},
 };
 
-/// An operation with more instructions is tried at a few of them only: opening and making a lock, which is mostly reading of text.
-/// A trap takes up to 30 µs on a virtual machine.
+/// An operation with more instructions is tried at a few of them only: opening and making a lock,
+/// which is mostly reading of text. A trap takes up to 30 µs on a virtual machine.
 const LONG: u64 = 20_000;
 const FEW: u64 = 40;
 /// A case that takes more instructions is not one that ends.
@@ -90,16 +92,14 @@ impl Stepper<'_> {
             Ok(length) if sweep.length.is_none() => {
                 sweep.length = Some(length);
                 sweep.stride = stride(length + 1);
-                if std::env::var_os("DOORWAY_SOAK_CASES").is_some() {
-                    println!("{:?}: {length} instructions", sweep.case);
-                }
             }
             Ok(_) => {}
             Err(what) => self.page.wrong(&format!("{:?}, killed after {after} instructions: {what}", sweep.case)),
         }
     }
 
-    /// Lets a process execute an operation, kills it after so many instructions, and checks the lock. Returns how many there were.
+    /// Lets a process execute an operation, kills it after so many instructions, and checks the
+    /// lock. Returns how many there were.
     fn kill(&mut self, case: Case, after: u64, twice: bool) -> Result<u64, String> {
         let spec = self.specs.iter().find(|spec| spec.kind == case.kind).expect("there is one for each kind");
         let text = |error: doorway::shared::Error| error.to_string();
@@ -156,8 +156,8 @@ impl Stepper<'_> {
         Ok(length)
     }
 
-    /// Forks a process that executes an operation and is killed after so many instructions. If another is to be behind it, it stops
-    /// before the operation.
+    /// Forks a process that executes an operation and is killed after so many instructions. If
+    /// another is to be behind it, it stops before the operation.
     fn start(&self, spec: &Spec, case: Case, given: Option<&HandOver>, instructions: u64) -> Result<Pid, String> {
         let (page, executed) = (self.page, &self.page.executed[self.share]);
         executed.store(0, SeqCst);

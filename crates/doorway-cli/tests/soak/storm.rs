@@ -1,12 +1,14 @@
 //! The random part: processes use 24 locks, are killed at random moments, and each is replaced.
 //!
-//! A lock goes through three phases. In a *storm* its processes are killed. Then it is *calm*: no process is killed until each
-//! one that waits has got its slot. Then its processes *park*, and a fresh process acquires all slots.
+//! A lock goes through three phases. In a *storm* its processes are killed. Then it is *calm*: no
+//! process is killed until each one that waits has got its slot. Then its processes *park*, and a
+//! fresh process acquires all slots.
 //!
-//! A monitor measures *stalled waits*. A wait is stalled while a live process waits and none of these things happened for so long: a
-//! process of the lock was killed or reaped; live processes held all slots (in a group lock: any slot); a process released a slot; a
-//! process had drained the lock or changed its slots. The time in which the waiting process gets no processor is not counted. No
-//! wait may be stalled for more than a second.
+//! A monitor measures *stalled waits*. A wait is stalled while a live process waits and none of
+//! these things happened for so long: a process of the lock was killed or reaped; live processes
+//! held all slots (in a group lock: any slot); a process released a slot; a process had drained the
+//! lock or changed its slots. The time in which the waiting process gets no processor is not
+//! counted. No wait may be stalled for more than a second.
 
 use std::{fs::File, ops::Range, path::Path, sync::atomic::Ordering::SeqCst, thread::sleep, time::Instant};
 
@@ -164,13 +166,13 @@ impl Storm {
                 continue;
             };
             let (_, lock) = self.processes[record].take().expect("it was found");
-            self.bury(record, lock, status);
+            self.clean_up(record, lock, status);
             self.start(record, lock);
         }
     }
 
     /// Undoes what a dead process would have undone.
-    fn bury(&mut self, record: usize, lock: usize, status: WaitStatus) {
+    fn clean_up(&mut self, record: usize, lock: usize, status: WaitStatus) {
         let (known, soaked) = (self.record(record), &mut self.locks[lock]);
         if known.doomed.load(SeqCst) == 0 || status.terminating_signal() != Some(Signal::KILL.as_raw()) {
             self.page.wrong(&format!("{}: a process ended by itself: {status:?}", soaked.spec.name));
@@ -277,7 +279,7 @@ impl Storm {
         for record in 0..self.processes.len() {
             if let Some((pid, lock)) = self.processes[record].take() {
                 let status = reap(pid);
-                self.bury(record, lock, status);
+                self.clean_up(record, lock, status);
             }
         }
         if self.page.get(Count::Wrong) == 0 {

@@ -1,6 +1,8 @@
-//! System calls that the soak needs and no safe library offers: fork, shared memory, record locks and the trap flag.
+//! System calls that the soak needs and no safe library offers: fork, shared memory, record locks
+//! and the trap flag.
 //!
-//! All unsafe code of the soak is here. Every process of the soak has one thread, so a forked process may do what its parent may.
+//! All unsafe code of the soak is here. Every process of the soak has one thread, so a forked
+//! process may do what its parent may.
 
 use std::{
     fs::{self, File},
@@ -23,8 +25,8 @@ pub(crate) fn shared_page() -> &'static Page {
     // SAFETY: a new mapping overlaps nothing.
     let memory = unsafe { libc::mmap(ptr::null_mut(), size_of::<Page>(), protection, flags, -1, 0) };
     assert_ne!(memory, libc::MAP_FAILED, "the system gives memory");
-    // SAFETY: the mapping is large enough, begins with a page and is never unmapped. A page consists of atomic numbers only,
-    // for which zeros are valid.
+    // SAFETY: the mapping is large enough, begins with a page and is never unmapped. A page
+    // consists of atomic numbers only, for which zeros are valid.
     unsafe { &*memory.cast::<Page>() }
 }
 
@@ -102,7 +104,8 @@ pub(crate) fn unlock_byte(file: &File, byte: usize) {
     assert!(record(file, libc::F_SETLK, libc::F_UNLCK, byte).is_some(), "a byte can be unlocked");
 }
 
-/// Whether no other process has locked a byte of a file. Asks only: a process that tried would have it for a moment.
+/// Whether no other process has locked a byte of a file. Asks only: a process that tried would have
+/// it for a moment.
 pub(crate) fn byte_is_free(file: &File, byte: usize) -> bool {
     record(file, libc::F_GETLK, libc::F_WRLCK, byte) == Some(libc::F_UNLCK)
 }
@@ -121,7 +124,8 @@ pub(crate) fn die() -> ! {
     }
 }
 
-/// How many instructions this process has executed since it is stepped, and after how many it is killed.
+/// How many instructions this process has executed since it is stepped, and after how many it is
+/// killed.
 static EXECUTED: AtomicU64 = AtomicU64::new(0);
 static MOST: AtomicU64 = AtomicU64::new(0);
 
@@ -137,15 +141,16 @@ pub(crate) const CAN_STEP: bool = cfg!(target_arch = "x86_64");
 
 /// Lets this process be killed after so many more instructions.
 ///
-/// The processor traps after each one while the trap flag is set, and the kernel makes a SIGTRAP of it. Unlike with a tracer, no
-/// other process has to run after each instruction.
+/// The processor traps after each one while the trap flag is set, and the kernel makes a SIGTRAP of
+/// it. Unlike with a tracer, no other process has to run after each instruction.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn die_after(instructions: u64) {
     if instructions == 0 {
         die();
     }
     MOST.store(instructions, Relaxed);
-    // SAFETY: zeros are valid, and the handler has the signature that its flags ask for. It uses system calls and atomics only.
+    // SAFETY: zeros are valid, and the handler has the signature that its flags ask for. It uses
+    // system calls and atomics only.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = executed_one as extern "C" fn(libc::c_int) as usize;

@@ -1,14 +1,16 @@
 //! A process that uses a lock in all ways, in random order, until it is killed.
 //!
-//! The kernel is the referee. A holder locks the byte of its slot in a file, which no other process may have locked; the kernel
-//! unlocks it when the process dies, before the process counts as dead. A holder in a group lock also shares the byte of its
-//! session, and no byte of another session may be locked.
+//! The kernel is the referee. A holder locks the byte of its slot in a file, which no other process
+//! may have locked; the kernel unlocks it when the process dies, before the process counts as dead.
+//! A holder in a group lock also shares the byte of its session, and no byte of another session may
+//! be locked.
 //!
 //! Three more properties are checked by what processes write into the shared page:
 //!
-//! - A holder that finds its slot marked by a process that died in it is told so (`Permit::recovered`).
-//! - A mutex is granted in order: while a process holds it, no live process waits that had its place before the holder began to
-//!   enter.
+//! - A holder that finds its slot marked by a process that died in it is told so
+//!   (`Permit::recovered`).
+//! - A mutex is granted in order: while a process holds it, no live process waits that had its
+//!   place before the holder began to enter.
 //! - A process that is not killed never ends, and no operation fails.
 
 use std::{fs::File, hint::spin_loop, sync::atomic::Ordering::SeqCst, thread::sleep, time::Duration};
@@ -189,8 +191,9 @@ impl Victim<'_> {
             self.page.add(Count::Recovered);
         }
         let before = self.watched.holders[permit.slot()].swap(self.own as u64 + 1, SeqCst);
-        // Today a death is forgotten when the process that is granted the slot gives up its place instead of waiting. And a lock
-        // that is made anew knows nothing of deaths in the one before.
+        // Today a death is forgotten when the process that is granted the slot gives up its place
+        // instead of waiting. And a lock that is made anew knows nothing of deaths in the one
+        // before.
         if before != 0 && !permit.recovered() && self.spec.patient && !self.spec.removable {
             let (name, slot) = (&self.spec.name, permit.slot());
             self.page.wrong(&format!("{name}: the holder of slot {slot} is not told that the last one died in it"));
@@ -233,7 +236,8 @@ impl Victim<'_> {
         for (i, other) in self.records.iter().enumerate() {
             let since = other.since.load(SeqCst);
             let waits = other.state.load(SeqCst) == state::WAITING;
-            // A process that is not doomed now was alive when its state was read. One that was reaped since has no `since`.
+            // A process that is not doomed now was alive when its state was read. One that was
+            // reaped since has no `since`.
             let lives = other.doomed.load(SeqCst) == 0 && other.since.load(SeqCst) == since;
             if i != self.own && waits && lives && since != 0 && since < began {
                 let ahead = Duration::from_nanos(began - since);
