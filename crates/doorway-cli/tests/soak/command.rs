@@ -182,7 +182,8 @@ impl Soaked {
             self.excused = now();
             return;
         };
-        if self.stall.is_too_long(page, first.pid, self.excused) {
+        let all: Vec<i32> = self.wrappers.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
+        if self.stall.is_too_long(page, first.pid, &all, self.excused) {
             page.wrong(&format!("{}: a wrapper waits and no process holds: {status:#?}", self.spec.name));
         }
     }

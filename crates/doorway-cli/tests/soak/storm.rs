@@ -7,8 +7,8 @@
 //! A monitor measures *stalled waits*. A wait is stalled while a live process waits and none of
 //! these things happened for so long: a process of the lock was killed or reaped; live processes
 //! held all slots (in a group lock: any slot); a process released a slot; a process had drained the
-//! lock or changed its slots. The time in which the waiting process gets no processor is not
-//! counted. No wait may be stalled for more than a second.
+//! lock or changed its slots. The time in which a process of the lock is ready to run and
+//! gets no processor is not counted (`stall.rs`). No wait may be stalled for more than a second.
 
 use std::{fs::File, ops::Range, path::Path, sync::atomic::Ordering::SeqCst, thread::sleep, time::Instant};
 
@@ -24,7 +24,7 @@ use super::{
 };
 
 /// The monitor runs every so many nanoseconds.
-const PERIOD: u64 = 10_000_000;
+const PERIOD: u64 = 20_000_000;
 
 enum Phase {
     Storm { kills: usize },
@@ -213,12 +213,14 @@ impl Storm {
             if dying || orphaned || count(state::MANAGING) > 0 || count(state::HOLDING) >= enough {
                 soaked.excused = now();
             }
+            let processes = &self.processes[soaked.records.clone()];
+            let all: Vec<i32> = processes.iter().flatten().map(|&(pid, _)| raw(pid)).collect();
             for (i, record) in soaked.records.clone().zip(records) {
                 let since = record.since.load(SeqCst);
                 let excused = since.max(soaked.excused).max(watched.released.load(SeqCst));
                 let waits = record.state.load(SeqCst) == state::WAITING && record.since.load(SeqCst) == since;
                 let Some((pid, _)) = self.processes[i].filter(|_| waits && since != 0) else { continue };
-                if self.stalls[i].is_too_long(self.page, pid.as_raw_nonzero().get(), excused) {
+                if self.stalls[i].is_too_long(self.page, raw(pid), &all, excused) {
                     let status = soaked.spec.directory.lock(&soaked.spec.name).map(|lock| lock.status());
                     self.page.wrong(&format!("{}: a wait is stalled for a second: {status:#?}", soaked.spec.name));
                     return;
@@ -286,6 +288,10 @@ impl Storm {
             self.locks.iter().for_each(|soaked| checks(self.page, &soaked.spec));
         }
     }
+}
+
+fn raw(pid: Pid) -> i32 {
+    pid.as_raw_nonzero().get()
 }
 
 /// Lets a fresh process acquire all slots.
