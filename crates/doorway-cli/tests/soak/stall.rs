@@ -1,0 +1,65 @@
+//! Measures stalled waits: how long a live process waits although nothing delays it.
+//!
+//! The time in which the waiting process, or another live one of the same lock, is ready to run and
+//! gets no processor is not counted, as the kernel tells it (`/proc/PID/schedstat`): a process that was
+//! granted a slot and does not run yet delays the ones behind it. A busy machine makes every wait
+//! longer, and says nothing about the lock.
+
+use std::{fs, sync::atomic::Ordering::SeqCst};
+
+use super::page::{LIMIT, Page, now};
+
+/// So many nanoseconds of a wait are counted before the kernel is asked.
+const SHORT: u64 = 250_000_000;
+
+/// A wait of a process that may be stalled.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Stall {
+    pid: i32,
+    /// When something last delayed it.
+    since: u64,
+    /// How long the process had been without a processor when it was first asked for.
+    starved: Option<u64>,
+}
+
+impl Stall {
+    /// Begins to measure a wait of this process.
+    pub(crate) fn of_this_process() -> Self {
+        let pid = rustix::process::getpid().as_raw_nonzero().get();
+        Self { pid, since: now(), starved: starved(&[pid]) }
+    }
+
+    /// Measures the wait of a process that nothing has delayed since then, given all processes of the
+    /// lock. Returns whether it is
+    /// stalled for too long.
+    pub(crate) fn is_too_long(&mut self, page: &Page, pid: i32, all: &[i32], since: u64) -> bool {
+        if (self.pid, self.since) != (pid, since) {
+            *self = Self { pid, since, starved: None };
+        }
+        let waited = now().saturating_sub(since);
+        if waited > SHORT && self.starved.is_none() {
+            self.starved = starved(all);
+        }
+        let stalled = match (self.starved, starved(all).filter(|_| waited > SHORT)) {
+            (Some(before), Some(starved)) => waited.saturating_sub(starved.saturating_sub(before)),
+            // It is dead by now.
+            _ => waited.min(SHORT),
+        };
+        page.stalled.fetch_max(stalled, SeqCst);
+        stalled > LIMIT.as_nanos() as u64
+    }
+
+    /// Measures a wait of this process, as above.
+    pub(crate) fn goes_on(&mut self, page: &Page) -> bool {
+        !self.is_too_long(page, self.pid, &[self.pid], self.since)
+    }
+}
+
+/// Returns for how many nanoseconds processes have been ready to run and had no processor.
+fn starved(pids: &[i32]) -> Option<u64> {
+    let starved = |pid: &i32| {
+        let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+        text.split_whitespace().nth(1)?.parse::<u64>().ok()
+    };
+    pids.iter().map(starved).sum()
+}
