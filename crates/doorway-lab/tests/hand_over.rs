@@ -46,11 +46,7 @@ const MUTANTS: &[Mutant] = &[
         "a process that finds the owner of an entry dead claims it, whichever process owns it by now",
         Property::StarvationFreedom,
     ),
-    mutant(
-        "hands-over-by-a-write",
-        "an entry is handed over, whichever process owns it by now",
-        Property::KExclusion,
-    ),
+    mutant("hands-over-by-a-write", "an entry is handed over, whichever process owns it by now", Property::KExclusion),
     mutant(
         "claims-beyond-the-used",
         "a process that claims a new entry does not count it as used",

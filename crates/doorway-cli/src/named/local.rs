@@ -2,7 +2,7 @@
 
 use std::{env, io, iter, mem, process::Command, time::Duration};
 
-use doorway::shared::{Directory, GroupLock, Kind, Lock, NotYet, Permit, Place, Semaphore, Status};
+use doorway::shared::{Directory, GroupLock, Holder, Kind, Lock, NotYet, Permit, Place, Semaphore, Status};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{
@@ -49,13 +49,8 @@ impl Locks for Directory {
     }
 }
 
-fn view(status: &Status) -> View {
-    let kind = match status.kind {
-        Kind::Semaphore => "semaphore",
-        Kind::Mutex => "mutex",
-        Kind::GroupLock => "group",
-    };
-    let holders = status.holders.iter().map(|holder| Who {
+fn holder(holder: &Holder) -> Who {
+    Who {
         slot: Some(holder.slot),
         host: None,
         pid: holder.pid,
@@ -63,7 +58,15 @@ fn view(status: &Status) -> View {
         session: holder.session.clone(),
         seconds: holder.held.map(seconds),
         command: holder.command.clone(),
-    });
+    }
+}
+
+fn view(status: &Status) -> View {
+    let kind = match status.kind {
+        Kind::Semaphore => "semaphore",
+        Kind::Mutex => "mutex",
+        Kind::GroupLock => "group",
+    };
     let waiting = status.waiting.iter().map(|waiter| Who {
         slot: None,
         host: None,
@@ -76,10 +79,10 @@ fn view(status: &Status) -> View {
     View {
         name: status.name.clone(),
         kind,
-        // As many slots as there are rows is no bound.
+        // As many slots as there are entries is no bound.
         slots: Some(status.slots).filter(|&slots| slots < status.capacity),
         drained: status.drained,
-        holders: holders.collect(),
+        holders: status.holders.iter().map(holder).collect(),
         waiting: waiting.collect(),
     }
 }
@@ -135,6 +138,10 @@ impl Asked for Local {
 
     fn view(&self) -> Result<View, Failure> {
         Ok(view(&self.lock().status()))
+    }
+
+    fn holders(&self) -> Result<Vec<Who>, Failure> {
+        Ok(self.lock().holders().iter().map(holder).collect())
     }
 
     fn try_enter(&self) -> Result<Option<Permit<'_>>, Failure> {

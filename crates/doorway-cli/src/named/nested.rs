@@ -7,7 +7,7 @@ use std::{env, fs, process};
 
 use rustix::system::uname;
 
-use super::view::{View, Who};
+use super::view::Who;
 
 /// Where the tickets of the commands around a command are kept: a line for each, ticket and lock.
 pub(crate) const HELD: &str = "DOORWAY_HELD";
@@ -21,10 +21,10 @@ pub(crate) fn held(lock: &str, ticket: u64) -> String {
     }
 }
 
-/// Somebody who holds the lock and in whose command this runs.
-pub(crate) fn holder_around(lock: &str, view: &View) -> Option<i32> {
-    if view.holders.is_empty() {
-        return None; // and nobody's ancestors are asked for
+/// Returns the PID of a holder in whose command this process runs. `lock` tells it from all other locks.
+pub(crate) fn holder_around(lock: &str, name: &str, holders: &[Who]) -> Option<i32> {
+    if holders.is_empty() {
+        return None; // without looking for ancestors
     }
     let around = env::var(HELD).unwrap_or_default();
     let tickets: Vec<u64> = around
@@ -34,10 +34,9 @@ pub(crate) fn holder_around(lock: &str, view: &View) -> Option<i32> {
         .filter_map(|(ticket, _)| ticket.parse().ok())
         .collect();
     let ancestors = ancestors();
-    let is_around = |who: &&Who| {
-        tickets.contains(&who.ticket) || (ancestors.contains(&who.pid) && is_of_this_machine(who, &view.name))
-    };
-    view.holders.iter().find(is_around).map(|who| who.pid)
+    let is_around =
+        |who: &&Who| tickets.contains(&who.ticket) || (ancestors.contains(&who.pid) && is_of_this_machine(who, name));
+    holders.iter().find(is_around).map(|who| who.pid)
 }
 
 /// Numbers of processes mean something on their machine only, and names of machines are not unique. So the process of that number

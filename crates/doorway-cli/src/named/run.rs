@@ -15,7 +15,7 @@ use super::{
     local::Local,
     nested,
     supervise::{Ended, Watch},
-    view::View,
+    view::{View, Who},
     waiting::Sign,
 };
 use crate::{args::named::Run, error::Failure, output};
@@ -33,6 +33,9 @@ pub(crate) trait Asked {
     fn id(&self) -> String;
 
     fn view(&self) -> Result<View, Failure>;
+
+    /// The holders alone: there may be many waiters.
+    fn holders(&self) -> Result<Vec<Who>, Failure>;
 
     fn try_enter(&self) -> Result<Option<Self::Permit<'_>>, Failure>;
 
@@ -87,7 +90,7 @@ const REOPENED: usize = 1000;
 
 fn run_with(lock: &impl Asked, args: &Run) -> Result<ExitCode, Failure> {
     let id = lock.id();
-    if let Some(pid) = nested::holder_around(&id, &lock.view()?) {
+    if let Some(pid) = nested::holder_around(&id, &args.name, &lock.holders()?) {
         return Err(Failure::Nested { name: args.name.clone(), pid });
     }
     let Some(permit) = wait(lock, args)? else {

@@ -14,7 +14,7 @@ use std::{
 };
 
 use doorway_core::{
-    CompareAndSwap, Ticket, Value,
+    CompareAndSwap, Registers, Ticket, Value,
     engines::named_lock::{Owner, Place as Spot, State, Tally},
     raw,
 };
@@ -246,7 +246,12 @@ impl Lock {
     #[cold]
     #[inline(never)]
     pub(super) fn claim_entry(&self, m: &mut Mapped<'_>, me: Owner) -> Result<usize, Stop> {
-        use doorway_core::Registers;
+        let entry = self.claim(m, me)?;
+        self.file.set_keeper(entry, None);
+        Ok(entry)
+    }
+
+    fn claim(&self, m: &mut Mapped<'_>, me: Owner) -> Result<usize, Stop> {
         let table = self.file.table();
         let used = (m.read(table.used())? as usize).min(table.entries());
         if let Some(entry) = table.claim_vacant(m, me, 0..used)? {

@@ -54,15 +54,21 @@ impl HandOver {
     /// parent knows it; another error when `/proc` cannot be read. Do not go on then.
     pub fn adopt(&self) -> io::Result<()> {
         let (table, mut m) = (self.file.table(), Quick::new(self.file.words()));
-        let state = m.read(table.state(self.entry));
-        let holds = matches!(state, Ok(State::Holding { ticket, .. }) if ticket == self.ticket);
-        let (true, Some(from)) = (holds, self.from) else { return Err(Errno::STALE.into()) };
+        let holds = |m: &mut Quick<'_>| {
+            let state = m.read(table.state(self.entry));
+            matches!(state, Ok(State::Holding { ticket, .. }) if ticket == self.ticket)
+        };
+        let (true, Some(from)) = (holds(&mut m), self.from) else { return Err(Errno::STALE.into()) };
         let me = liveness::myself_in(self.file.namespaces(), self.proc?)?;
-        // A parent that releases the slot while it hands it over loses it.
-        match table.hand_over(&mut m, self.entry, from, me) {
-            Ok(true) => Ok(()),
-            _ => Err(Errno::STALE.into()),
+        if !matches!(table.hand_over(&mut m, self.entry, from, me), Ok(true)) {
+            return Err(Errno::STALE.into());
         }
+        // The parent may have released the slot and claimed the entry again before that.
+        if !holds(&mut m) {
+            let _ = table.hand_over(&mut m, self.entry, me, from);
+            return Err(Errno::STALE.into());
+        }
+        Ok(())
     }
 }
 
@@ -70,9 +76,9 @@ impl Permit<'_> {
     /// Returns what a child needs to make the slot its own: see [`HandOver::adopt`].
     pub fn hand_over(&self) -> HandOver {
         let (lock, entry) = (self.lock, self.position.entry());
+        lock.file.set_keeper(entry, lock.known());
         // Should the file be damaged, the child will find that it is not given the entry.
         let _ = lock.part_with(entry);
-        lock.file.set_keeper(entry, lock.known());
         let (file, ticket) = (lock.file.clone(), self.position.ticket);
         HandOver { file, entry, ticket, from: lock.known(), proc: liveness::proc_device() }
     }
@@ -149,7 +155,8 @@ impl Permit<'_> {
         let environment: Vec<_> = environment.into_iter().map(variable).collect::<Result<_, _>>()?;
         let hand_over = self.hand_over();
         let first = || hand_over.adopt();
-        let started = vfork::start(&words, &environment, &first, |pid| then(pid.as_raw_nonzero().get().cast_unsigned()));
+        let started =
+            vfork::start(&words, &environment, &first, |pid| then(pid.as_raw_nonzero().get().cast_unsigned()));
         self.lock.file.wake_front();
         started
     }
@@ -188,7 +195,8 @@ impl File {
         Option::<Owner>::from_word(u128::from(word), ())
     }
 
-    fn set_keeper(&self, entry: usize, keeper: Option<Owner>) {
+    /// Notes that process, or that there is none.
+    pub(super) fn set_keeper(&self, entry: usize, keeper: Option<Owner>) {
         if let Some(word) = self.words().get(entry * entry::WORDS + entry::KEEPER) {
             word.store(keeper.word() as u64, Relaxed);
         }

@@ -3,8 +3,9 @@
 use std::{path::PathBuf, sync::atomic::Ordering::Acquire, time::Duration};
 
 use doorway_core::{
-    Register, Session, Value, raw,
+    Register, Session, Value,
     engines::named_lock::{FastPath, Owner, State},
+    raw,
 };
 
 use super::{Kind, Lock, entries::now, file::entry, liveness};

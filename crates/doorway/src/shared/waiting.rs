@@ -7,8 +7,9 @@ mod watcher;
 use std::{sync::atomic::Ordering::Relaxed, time::Instant};
 
 use doorway_core::{
-    Registers, raw,
+    Registers,
     engines::named_lock::{Owner, Place as Spot, State},
+    raw,
 };
 
 pub(super) use self::{
@@ -69,18 +70,25 @@ impl Lock {
         if m.read(table.owner(entry))? != Some(me) {
             return self.release_for_child(me, position);
         }
-        self.locked(&mut m, me, |m| match m.read(table.state(entry))? {
+        let released = self.locked(&mut m, me, |m| match m.read(table.state(entry))? {
             State::Holding { ticket, .. } if ticket == position.ticket => {
+                if self.file.keeper(entry) == Some(me) {
+                    // A child may adopt the entry at this moment.
+                    return table.release_unless_handed_over(m, me, entry, position.slot());
+                }
                 table.leave(m, entry, Some(position.slot()))?;
-                self.keep_entry(m, entry)
+                self.keep_entry(m, entry)?;
+                Ok(true)
             }
-            _ => Ok(()), // a stranger has written into the table
-        })
+            _ => Ok(true), // a stranger has written into the table
+        })?;
+        if released { Ok(()) } else { self.release_for_child(me, position) }
     }
 
     /// Leaves the queue, or releases a slot that was granted meanwhile.
     pub(super) fn abandon(&self, position: &Position, until: Option<Instant>) -> Result<(), Stop> {
-        if position.holds() {
+        // On the fast path no death is told of.
+        if position.is_fast() {
             return self.release(position);
         }
         let (table, entry, mut m) = (self.file.table(), position.entry(), Mapped::new(&self.file, until));

@@ -20,6 +20,7 @@ use doorway::shared::{Directory, Error, Kind, NotYet};
 use tempfile::TempDir;
 
 mod corrupted;
+mod deaths;
 mod processes;
 
 fn directory() -> (TempDir, Directory) {

@@ -89,9 +89,8 @@ fn time_limits_hold_while_a_stopped_process_has_the_table_lock() {
     let mut holder = helper("holds", place.path(), &["a", "2"]);
     says(&mut holder, "holds");
     let entries = semaphore.capacity();
-    let table = |layout: &mut Layout| {
-        Ok::<_, Infallible>(Table::new(layout, entries, 2, false, Home::Process(entries)))
-    };
+    let table =
+        |layout: &mut Layout| Ok::<_, Infallible>(Table::new(layout, entries, 2, false, Home::Process(entries)));
     let Ok((table, _)) = Layout::build(entries + 1, None, table);
     let word = |index: usize| &semaphore.words()[index];
     let mut second = helper("holds", place.path(), &["a", "2"]);

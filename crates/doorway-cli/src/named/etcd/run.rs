@@ -19,7 +19,7 @@ use crate::{
     named::{
         run::{Asked, Held},
         supervise::Watch,
-        view::View,
+        view::{View, Who},
     },
     output,
 };
@@ -118,6 +118,10 @@ impl Asked for Remote {
 
     fn view(&self) -> Result<View, Failure> {
         self.cluster.wait_for(async { Ok(view(self.lock().status().await?)) })
+    }
+
+    fn holders(&self) -> Result<Vec<Who>, Failure> {
+        Ok(self.view()?.holders)
     }
 
     fn try_enter(&self) -> Result<Option<Holding<'_>>, Failure> {

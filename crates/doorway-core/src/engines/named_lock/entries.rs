@@ -83,13 +83,40 @@ impl Table {
     /// # Errors
     /// When the memory halts the process.
     #[inline]
-    pub fn hand_over<M: CompareAndSwap>(&self, m: &mut M, entry: usize, from: Owner, to: Owner) -> Result<bool, M::Halt> {
+    pub fn hand_over<M: CompareAndSwap>(
+        &self,
+        m: &mut M,
+        entry: usize,
+        from: Owner,
+        to: Owner,
+    ) -> Result<bool, M::Halt> {
         m.line(95);
         if m.mutant("hands-over-by-a-write") {
             m.write(self.owner.at(entry), Some(to))?;
             return Ok(true);
         }
         Ok(m.compare_and_swap(self.owner.at(entry), Some(from), Some(to))? == Some(from))
+    }
+
+    /// Releases the slot of an entry that may be handed over at this moment, with the table lock, and gives the
+    /// entry back. Returns `false`, and changes nothing, if it is not the owner's any more. The compare-and-swap
+    /// competes with that of [`hand_over`](Self::hand_over): one of the two fails.
+    ///
+    /// # Errors
+    /// When the memory halts the process.
+    pub fn release_unless_handed_over<M: CompareAndSwap + Mortal>(
+        &self,
+        m: &mut M,
+        me: Owner,
+        entry: usize,
+        slot: u32,
+    ) -> Result<bool, M::Halt> {
+        m.line(96);
+        if m.compare_and_swap(self.owner.at(entry), Some(me), None)? != Some(me) {
+            return Ok(false);
+        }
+        self.leave(m, entry, Some(slot))?;
+        Ok(true)
     }
 
     /// Gives an idle entry back, with the table lock: its owner has no more use for it.

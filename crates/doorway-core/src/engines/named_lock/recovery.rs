@@ -83,7 +83,9 @@ impl Table {
         let tally = tally.with_free(free.len() as u16);
         let top = tally.top() as usize;
         m.line(15);
-        m.each(top..slots.min(used), |m, at| m.write(self.free.at(at), (free[at - top] as u32).wrapping_sub(at as u32)))?;
+        m.each(top..slots.min(used), |m, at| {
+            m.write(self.free.at(at), (free[at - top] as u32).wrapping_sub(at as u32))
+        })?;
         m.line(16);
         m.write(self.tally, tally)
     }

@@ -11,8 +11,8 @@
 
 use core::ops::ControlFlow::{Break, Continue};
 
-use super::values::{Ends, FastPath, Link, Owner, Place, State};
 use super::Tally;
+use super::values::{Ends, FastPath, Link, Owner, Place, State};
 use crate::{Array, CompareAndSwap, Home, Homes, Layout, Mortal, Register, Registers, Session, Ticket};
 
 /// The registers. Those of entry `i` live with process `i`, and so does what is kept of slot `i`.
@@ -334,8 +334,13 @@ impl Table {
         match m.read(self.state.at(entry))? {
             State::Idle => {}
             State::Waiting(_) => self.leave(m, entry, None)?,
-            State::Holding { .. } => {
+            State::Holding { recovered, .. } => {
                 let slot = m.read(self.slot.at(entry))?;
+                if recovered {
+                    // This process has not learned of the death: the next holder has to.
+                    m.line(91);
+                    m.write(self.orphaned.at(slot as usize), true)?;
+                }
                 self.leave(m, entry, Some(slot))?;
             }
         }

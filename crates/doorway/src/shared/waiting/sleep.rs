@@ -22,6 +22,7 @@ use std::{
 use doorway_core::{
     Register, Registers, Value,
     engines::named_lock::{Ends, Link, Owner, State},
+    raw,
 };
 use rustix::{
     fd::OwnedFd,
@@ -33,6 +34,7 @@ use rustix::{
 
 use super::{
     super::{
+        entries,
         file::{File, entry, global},
         liveness,
         map::low_half,
@@ -86,17 +88,24 @@ impl Wait {
             return Ok(false);
         }
         let now = Instant::now();
-        let waited = now - *self.since.get_or_insert(now);
+        let since = *self.since.get_or_insert_with(|| m.file.entered(entry, seen, now));
+        let waited = now - since;
+        let left = m.until.map_or(Duration::MAX, |until| until.saturating_duration_since(now));
+        if waited >= FIRST_LOOK && left < FIRST_LOOK && self.look.is_none() {
+            // There is not enough time to watch: one look has to do. A process may wait in such slices only.
+            self.look = Some(left);
+            return self.before_look(m, entry, seen, left, changed);
+        }
         let asleep = m.file.asleep(entry).ok_or(Stop::Damaged)?;
         asleep.store(1, Relaxed);
         fence(SeqCst);
-        if waited >= FIRST_LOOK {
+        if waited >= FIRST_LOOK && left >= FIRST_LOOK {
             match self.watch(m, entry, seen) {
                 Ok(Some(look)) => self.look = Some(look),
                 // A process has ended before it was watched.
                 Ok(None) => {
                     asleep.store(0, Relaxed);
-                    return if changed() { Ok(false) } else { self.before_look(m, entry, seen, changed) };
+                    return if changed() { Ok(false) } else { self.before_look(m, entry, seen, left, changed) };
                 }
                 Err(stop) => {
                     asleep.store(0, Relaxed);
@@ -105,9 +114,8 @@ impl Wait {
             }
         }
         let look = self.look.unwrap_or(FIRST_LOOK.saturating_sub(waited));
-        let limit = m.until.map_or(look, |until| until.saturating_duration_since(now).min(look));
         if !changed() {
-            sleep_on(asleep, limit);
+            sleep_on(asleep, look.min(left));
         }
         asleep.store(0, Relaxed);
         if changed() {
@@ -117,7 +125,7 @@ impl Wait {
             return Err(Stop::Late);
         }
         m.file.check()?;
-        self.before_look(m, entry, seen, changed)
+        self.before_look(m, entry, seen, left, changed)
     }
 
     /// Watches the processes whose end concerns the waiter. Returns after what time to look again; `None` if
@@ -147,6 +155,7 @@ impl Wait {
         m: &mut Mapped<'_>,
         entry: usize,
         seen: State,
+        left: Duration,
         changed: impl Fn() -> bool,
     ) -> Result<bool, Stop> {
         let is_kept = |(entry, owner): &(usize, Owner)| {
@@ -160,7 +169,7 @@ impl Wait {
         asleep.store(1, Relaxed);
         fence(SeqCst);
         if !changed() {
-            sleep_on(asleep, GRACE);
+            sleep_on(asleep, GRACE.min(left));
         }
         asleep.store(0, Relaxed);
         Ok(!changed())
@@ -196,6 +205,17 @@ fn sleep_on(asleep: &AtomicU64, limit: Duration) {
 }
 
 impl File {
+    /// Returns when the waiter entered.
+    fn entered(&self, entry: usize, seen: State, now: Instant) -> Instant {
+        let word = |word: usize| self.words().get(entry * entry::WORDS + word).map_or(0, |word| word.load(Relaxed));
+        let State::Waiting(ticket) = seen else { return now };
+        if word(entry::STAMPED) != raw::number(ticket) {
+            return now;
+        }
+        let waited = entries::now().saturating_sub(word(entry::ENTERED));
+        now.checked_sub(Duration::from_nanos(waited)).unwrap_or(now)
+    }
+
     /// The word that says that the waiter of this entry sleeps.
     fn asleep(&self, entry: usize) -> Option<&AtomicU64> {
         self.words().get(entry * entry::WORDS + entry::ASLEEP)
