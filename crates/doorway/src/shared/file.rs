@@ -75,6 +75,8 @@ pub(super) mod global {
     pub(in super::super) const TABLE_LOCK_WAITERS: usize = 8;
     /// Before this time waiters do not yield.
     pub(in super::super) const NO_YIELDS_UNTIL: usize = 9;
+    /// How often a yield has taken long in a row.
+    pub(in super::super) const LONG_YIELDS: usize = 10;
 }
 
 /// Where things stand in the header.
@@ -356,7 +358,7 @@ impl File {
         Ok(())
     }
 
-    fn tally(&self) -> Tally {
+    pub(super) fn tally(&self) -> Tally {
         Tally::from_word(u128::from(self.words()[self.table.tally().index()].load(SeqCst)), ())
     }
 

@@ -30,7 +30,7 @@ use doorway_core::{
     CompareAndSwap, Local, Memory, Mortal, Register, Registers, Value,
     engines::named_lock::{Owner, State},
 };
-use rustix::thread::futex;
+use rustix::{thread::futex, time::Timespec};
 
 use super::{
     Error,
@@ -70,6 +70,8 @@ pub(super) struct Mapped<'a> {
     /// The word of a sleeping waiter whose state has changed, to be woken once the table lock is released:
     /// waking takes longer than anything done with the table lock.
     heir: Option<&'a AtomicU64>,
+    /// How often it has slept until the table lock was released.
+    sleeps_for_table_lock: u32,
     /// It has the table lock, and releases it whatever happens: a process that stops at something damaged
     /// must not keep others waiting.
     has_table_lock: bool,
@@ -78,8 +80,16 @@ pub(super) struct Mapped<'a> {
 impl<'a> Mapped<'a> {
     #[inline(always)]
     pub(super) fn new(file: &'a Arc<File>, until: Option<Instant>) -> Self {
-        let patience = Patience::default();
-        Self { file, words: file.words(), until, patience, wait: None, heir: None, has_table_lock: false }
+        Self {
+            file,
+            words: file.words(),
+            until,
+            patience: Patience::default(),
+            wait: None,
+            heir: None,
+            sleeps_for_table_lock: 0,
+            has_table_lock: false,
+        }
     }
 
     fn is_table_lock<T: Value>(&self, register: Register<T>) -> bool {
@@ -118,7 +128,14 @@ impl<'a> Mapped<'a> {
 
     #[inline(always)]
     fn swapped<T: Value>(&mut self, register: Register<T>) {
-        self.has_table_lock |= self.is_table_lock(register);
+        if self.is_table_lock(register) {
+            self.has_table_lock = true;
+            if self.sleeps_for_table_lock > 0 {
+                // The process that woke this one woke no other, and others may sleep.
+                self.sleeps_for_table_lock = 0;
+                self.file.table_lock_waiters().store(1, Relaxed);
+            }
+        }
     }
 }
 
@@ -156,7 +173,8 @@ impl Memory for Mapped<'_> {
             return Err(Stop::Late);
         }
         self.file.check()?;
-        self.file.sleep_for_table_lock();
+        self.file.sleep_for_table_lock(self.sleeps_for_table_lock);
+        self.sleeps_for_table_lock += 1;
         Ok(())
     }
 
@@ -298,29 +316,34 @@ impl Mortal for Mapped<'_> {
 }
 
 impl File {
-    /// Sleeps until the table lock is released, or for a millisecond.
-    fn sleep_for_table_lock(&self) {
+    /// The word that says that processes sleep until the table lock is released.
+    fn table_lock_waiters(&self) -> &AtomicU64 {
+        &self.words()[self.global(global::TABLE_LOCK_WAITERS)]
+    }
+
+    /// Sleeps until the table lock is released, or for a while, which is longer each time: its holder may be
+    /// dead.
+    fn sleep_for_table_lock(&self, times: u32) {
         let word = &self.words()[self.table().table_lock().index()];
-        let waiters = &self.words()[self.global(global::TABLE_LOCK_WAITERS)];
         let seen = word.load(Acquire);
         if seen == 0 {
             return;
         }
-        waiters.store(1, Relaxed);
+        self.table_lock_waiters().store(1, Relaxed);
         fence(SeqCst);
-        let millisecond = rustix::time::Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-        let _ = futex::wait(low_half(word), futex::Flags::empty(), seen as u32, Some(&millisecond));
+        let limit = Timespec { tv_sec: 0, tv_nsec: 2_000_000 << times.min(4) };
+        let _ = futex::wait(low_half(word), futex::Flags::empty(), seen as u32, Some(&limit));
     }
 
-    /// Wakes the processes that sleep until the table lock is released.
+    /// Wakes a process that sleeps until the table lock is released.
     #[inline(always)]
     fn wake_for_table_lock(&self) {
         fence(SeqCst);
-        let waiters = &self.words()[self.global(global::TABLE_LOCK_WAITERS)];
+        let waiters = self.table_lock_waiters();
         if waiters.load(Relaxed) != 0 {
             waiters.store(0, Relaxed);
             let word = &self.words()[self.table().table_lock().index()];
-            let _ = futex::wake(low_half(word), futex::Flags::empty(), i32::MAX.cast_unsigned());
+            let _ = futex::wake(low_half(word), futex::Flags::empty(), 1);
         }
     }
 }

@@ -153,6 +153,12 @@ impl Table {
         self.slot.at(entry)
     }
 
+    /// The entry behind this one in the queue.
+    #[inline(always)]
+    pub fn next(&self, entry: usize) -> Register<Link> {
+        self.next.at(entry)
+    }
+
     /// A position of the stack of free slots: how far the slot there is from its position.
     pub fn free(&self, at: usize) -> Register<u32> {
         self.free.at(at)

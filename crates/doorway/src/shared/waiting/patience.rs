@@ -19,13 +19,18 @@ use rustix::time::{ClockId, clock_gettime};
 const ATTEMPTS: u32 = 40;
 const PAUSES: u32 = 32;
 
+/// A process yields only if so many processes wait at most: among many, a yield goes through all of them.
+pub(super) const FEW: usize = 8;
+
 /// How often a process yields before it sleeps.
 const YIELDS: u32 = 64;
 
-/// A yield that takes longer than this has given the processor to another program. In nanoseconds.
-const LONG: u64 = 100_000;
+/// A yield that takes longer than this, in nanoseconds, has given the processor to another program: time slices
+/// are longer, and what the system does in between is shorter.
+const LONG: u64 = 500_000;
 
-/// For how long no process yields after that.
+/// For how long no process yields after that at most, in nanoseconds: for eight times as long as the yield took,
+/// and twice as long each time it happens again within this time.
 const PAUSE: u64 = 1_000_000_000;
 
 /// The patience of a process that waits for the table lock.
@@ -55,14 +60,41 @@ fn now() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Yields for a while until `done`; returns whether it is. `no_yields_until` is the evidence.
-pub(super) fn yield_until(done: impl Fn() -> bool, no_yields_until: &AtomicU64) -> bool {
-    let mut before = now();
-    let until = no_yields_until.load(Relaxed);
+/// Whether the time until which something is not to be done is over.
+fn is_over(until: &AtomicU64) -> bool {
+    let (until, now) = (until.load(Relaxed), now());
     // A time far ahead is damage.
-    if before < until && until - before <= PAUSE {
+    now >= until || until - now > PAUSE
+}
+
+/// What the processes of a lock know of yielding.
+pub(super) struct Evidence<'a> {
+    /// No process yields before this time.
+    pub(super) no_yields_until: &'a AtomicU64,
+    /// How often a yield has taken long in a row.
+    pub(super) long_yields: &'a AtomicU64,
+}
+
+impl Evidence<'_> {
+    /// Notes that a yield took so long.
+    #[cold]
+    fn note(&self, now: u64, took: u64) {
+        let until = self.no_yields_until.load(Relaxed);
+        if now < until {
+            return; // another process has noted the same
+        }
+        let before = if now - until > PAUSE { 0 } else { self.long_yields.load(Relaxed).min(10) };
+        self.long_yields.store(before + 1, Relaxed);
+        self.no_yields_until.store(now + (8 * took << before).min(PAUSE), Relaxed);
+    }
+}
+
+/// Yields for a while until `done`; returns whether it is.
+pub(super) fn yield_until(done: impl Fn() -> bool, evidence: &Evidence<'_>) -> bool {
+    if !is_over(evidence.no_yields_until) {
         return done();
     }
+    let mut before = now();
     for _ in 0..YIELDS {
         if done() {
             return true;
@@ -70,7 +102,7 @@ pub(super) fn yield_until(done: impl Fn() -> bool, no_yields_until: &AtomicU64) 
         thread::yield_now();
         let after = now();
         if after - before > LONG {
-            no_yields_until.store(after + PAUSE, Relaxed);
+            evidence.note(after, after - before);
             break;
         }
         before = after;

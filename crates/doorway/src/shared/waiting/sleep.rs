@@ -8,7 +8,8 @@
 //! | the waiter is at the front now | the one that was granted a slot wakes the waiter, which watches the holders |
 //! | a process is killed before it wakes another | the other one watches it, or its own look once in a while |
 //!
-//! For the first [`FIRST_LOOK`] a waiter watches nothing: most waits are short.
+//! For the first moments ([`FIRST_LOOK`], [`FIRST_LOOK_OF_MANY`]) a waiter watches nothing: most waits are short,
+//! and to begin to watch takes as long as several hand-overs.
 
 use std::{
     sync::atomic::{
@@ -40,12 +41,15 @@ use super::{
         map::low_half,
         memory::{Mapped, Stop},
     },
-    patience::yield_until,
+    patience::{Evidence, FEW, yield_until},
     watcher::Watcher,
 };
 
 /// After this time a waiter looks for deaths, and watches from then on.
 const FIRST_LOOK: Duration = Duration::from_millis(50);
+/// The same if more processes wait than [`MANY`].
+const FIRST_LOOK_OF_MANY: Duration = Duration::from_millis(250);
+const MANY: usize = 32;
 /// A waiter looks again after this time, should a wake-up have been lost with a process that was killed.
 const LOOK: Duration = Duration::from_secs(10);
 /// The same at the front of the queue, and where the kernel notifies of nothing.
@@ -60,6 +64,7 @@ const GRACE: Duration = Duration::from_millis(20);
 pub(in super::super) struct Wait {
     sleeps: u32,
     since: Option<Instant>,
+    first_look: Option<Duration>,
     watcher: Option<Watcher>,
     /// How long to sleep before the next look, once it watches.
     look: Option<Duration>,
@@ -83,15 +88,16 @@ impl Wait {
         let entry = state.index() / entry::WORDS;
         let state = m.words.get(state.index()).ok_or(Stop::Damaged)?;
         let changed = || state.load(Acquire) != seen.word() as u64;
-        let no_yields_until = &m.words[m.file.global(global::NO_YIELDS_UNTIL)];
-        if self.sleeps == 1 && yield_until(changed, no_yields_until) {
+        let waiting = usize::from(m.file.tally().waiting());
+        if self.sleeps == 1 && waiting <= FEW && yield_until(changed, &m.file.evidence()) {
             return Ok(false);
         }
         let now = Instant::now();
         let since = *self.since.get_or_insert_with(|| m.file.entered(entry, seen, now));
         let waited = now - since;
+        let first_look = *self.first_look.get_or_insert(if waiting > MANY { FIRST_LOOK_OF_MANY } else { FIRST_LOOK });
         let left = m.until.map_or(Duration::MAX, |until| until.saturating_duration_since(now));
-        if waited >= FIRST_LOOK && left < FIRST_LOOK && self.look.is_none() {
+        if waited >= first_look && left < FIRST_LOOK && self.look.is_none() {
             // There is not enough time to watch: one look has to do. A process may wait in such slices only.
             self.look = Some(left);
             return self.before_look(m, entry, seen, left, changed);
@@ -99,7 +105,7 @@ impl Wait {
         let asleep = m.file.asleep(entry).ok_or(Stop::Damaged)?;
         asleep.store(1, Relaxed);
         fence(SeqCst);
-        if waited >= FIRST_LOOK && left >= FIRST_LOOK {
+        if waited >= first_look && left >= FIRST_LOOK {
             match self.watch(m, entry, seen) {
                 Ok(Some(look)) => self.look = Some(look),
                 // A process has ended before it was watched.
@@ -113,7 +119,7 @@ impl Wait {
                 }
             }
         }
-        let look = self.look.unwrap_or(FIRST_LOOK.saturating_sub(waited));
+        let look = self.look.unwrap_or(first_look.saturating_sub(waited));
         if !changed() {
             sleep_on(asleep, look.min(left));
         }
@@ -226,6 +232,12 @@ impl File {
         if let Some(asleep) = self.asleep(entry) {
             wake(asleep);
         }
+    }
+
+    /// What the processes of this lock know of yielding.
+    fn evidence(&self) -> Evidence<'_> {
+        let global = |word: usize| &self.words()[self.global(word)];
+        Evidence { no_yields_until: global(global::NO_YIELDS_UNTIL), long_yields: global(global::LONG_YIELDS) }
     }
 
     /// Ends the sleep of the waiter at the front of the queue: it has to watch other processes now.
