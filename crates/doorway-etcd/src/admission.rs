@@ -9,6 +9,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::far::{NEAR, Predecessor};
+
 /// How many may be inside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Rule {
@@ -90,6 +92,21 @@ impl Line {
     /// How many wait before the one with this ticket.
     pub(crate) fn waiting_ahead(&self, ticket: i64) -> usize {
         self.spots.range(..ticket).filter(|(_, spot)| !self.holds(&spot.place)).count()
+    }
+
+    /// The ticket of a place.
+    pub(crate) fn ticket(&self, place: &str) -> Option<i64> {
+        self.tickets.get(place).copied()
+    }
+
+    /// The place right ahead of the one with this ticket, if that is enough to watch: more than
+    /// [`NEAR`] are ahead, and the one right ahead has no slot, nor has this one.
+    pub(crate) fn far_behind(&self, ticket: i64) -> Option<Predecessor> {
+        let me = self.spots.get(&ticket)?;
+        let (&before, spot) = self.spots.range(..ticket).next_back()?;
+        let is_far =
+            self.spots.range(..ticket).nth(NEAR).is_some() && !self.holds(&me.place) && !self.holds(&spot.place);
+        is_far.then(|| Predecessor::new(&spot.place, before, self.waiting_ahead(ticket)))
     }
 
     /// What the place with this ticket has to do.

@@ -34,6 +34,7 @@ impl Leaver {
                 .then(delete(keys.place(&seat.place)))
                 .then(lease(keys.count(&seat.place), deed.clone(), self.hall.lease.id))
                 .then_all(slot.iter().map(|slot| self.pass_on(&seat.place, slot.number)))
+                .then(TxnRequest::when([equal(keys.last(), seat.place.clone())]).then(delete(keys.last())))
                 .otherwise(get(keys.count(&seat.place)))
                 .otherwise(get(keys.place(&seat.place)))
                 .otherwise(all(keys.slots()));
@@ -64,9 +65,9 @@ impl Leaver {
     /// To the heir, unless it has left or has got another slot, or the lock has changed; then to nobody, and whoever is next takes it.
     fn pass_on(&self, leaver: &str, slot: usize) -> RequestOp {
         let keys = &self.hall.keys;
-        let heir = self.hall.known(|copy| {
+        let heir = self.hall.known(|copy, line| {
             let rule = copy.rule?;
-            let (heir, ticket) = copy.line.heir(rule, leaver, slot)?;
+            let (heir, ticket) = line.heir(rule, leaver, slot)?;
             let id = i64::from_str_radix(heir.split('-').next()?, 16).ok()?;
             let conditions =
                 [created(keys.place(&heir), ticket), version(keys.place(&heir), 1), changed(keys.cfg(), rule.revision)];

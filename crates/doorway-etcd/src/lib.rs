@@ -38,6 +38,7 @@ mod cfg;
 mod client;
 mod config;
 mod error;
+mod far;
 mod hall;
 pub mod keys;
 mod lease;
