@@ -9,8 +9,11 @@
 //! - if the lock has one slot, and the predecessor got it by the settings of now and has left, this
 //!   place is the first, and nothing is held: it takes the slot ([`Step::Take`]);
 //! - in all other cases it reads the whole line and decides anew ([`Step::Look`]): the predecessor
-//!   has left without a slot or was killed, there are more slots than one, the settings have changed,
-//!   or a holder has handed its slot to this place.
+//!   has left without a slot or was killed, there are more slots than one, or the settings have
+//!   changed.
+//!
+//! A holder that follows the whole line may hand its slot to this place. Then the place reads the
+//! slots to find its own ([`Step::Find`]).
 //!
 //! The predecessor is known from the doorway: the key `t` names the last place that entered, each
 //! doorway replaces it and reads what was there, and a place that leaves as the last deletes it.
@@ -40,6 +43,8 @@ pub(crate) enum Step {
     Sleep,
     /// Take the only slot.
     Take,
+    /// Find the slot that it was handed.
+    Find,
     /// Read the whole line.
     Look,
     /// Nothing: the place is not in line any more.
@@ -153,7 +158,7 @@ impl Far {
         let since = |note: &HashMap<String, i64>| note.get(place).is_some_and(|&revision| revision > ticket);
         match self.predecessors.get(&ticket) {
             _ if since(&self.ended) => Step::Gone,
-            _ if since(&self.granted) => Step::Look,
+            _ if since(&self.granted) => Step::Find,
             Some(predecessor) => predecessor.step(rule),
             None => Step::Look,
         }

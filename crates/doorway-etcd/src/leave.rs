@@ -53,12 +53,7 @@ impl Leaver {
                 return Ok(true);
             }
             place_version = place.first().map_or(0, |kv| kv.version);
-            slot = slots.iter().find_map(|kv| {
-                let number = str::from_utf8(&kv.key).ok()?.strip_prefix(&keys.slots())?.parse().ok()?;
-                let value = String::from_utf8(kv.value.clone()).ok()?;
-                let is_mine = value.split(' ').next() == Some(&*seat.place);
-                is_mine.then_some(Slot { number, value, taken: kv.mod_revision, version: place_version })
-            });
+            slot = Slot::find(keys, &seat.place, &slots).map(|slot| Slot { version: place_version, ..slot });
         }
     }
 

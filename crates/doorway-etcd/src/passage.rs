@@ -24,13 +24,14 @@ use crate::{
     client::PAUSE,
     far::Step,
     hall::{Hall, Next, Seat},
+    keys::Keys,
     leave::Leaver,
     proto::{
         etcdserverpb::{Compare, RequestOp, TxnRequest, TxnResponse},
         mvccpb::KeyValue,
     },
     status::Note,
-    txn::{all_created_by, changed, count as count_all, created, get, lease, none, replace, touch, version},
+    txn::{all, all_created_by, changed, count as count_all, created, get, lease, none, replace, touch, version},
 };
 
 /// Milliseconds since 1970.
@@ -69,6 +70,18 @@ pub(crate) struct Slot {
     pub(crate) taken: i64,
     /// The version of the place: whether it was taken in the doorway, or later.
     pub(crate) version: i64,
+}
+
+impl Slot {
+    /// Returns the slot of this place, if one of these keys is. It was taken after the doorway.
+    pub(crate) fn find(keys: &Keys, place: &str, slots: &[KeyValue]) -> Option<Self> {
+        slots.iter().find_map(|kv| {
+            let number = str::from_utf8(&kv.key).ok()?.strip_prefix(&keys.slots())?.parse().ok()?;
+            let value = String::from_utf8(kv.value.clone()).ok()?;
+            let is_mine = value.split(' ').next() == Some(place);
+            is_mine.then_some(Self { number, value, taken: kv.mod_revision, version: 2 })
+        })
+    }
 }
 
 /// One passage, from the doorway on. Dropping it leaves the line or gives the slot back.
@@ -224,6 +237,14 @@ impl Passage {
         Ok(())
     }
 
+    /// Finds the slot that it was handed.
+    async fn find(&mut self) -> Result<(), Error> {
+        let keys = &self.hall.keys;
+        let slots = self.hall.client.range(all(keys.slots())).await?;
+        self.slot = Slot::find(keys, &self.place, &slots.kvs);
+        Ok(())
+    }
+
     /// Waits until it has a slot.
     pub(crate) async fn ready(&mut self) -> Result<(), Error> {
         while !self.step(true).await? {}
@@ -254,13 +275,13 @@ impl Passage {
                 }
                 Next::Turn(Turn::Wait, _) | Next::Far(Step::Sleep, _) if !patient => return Ok(false),
                 Next::Turn(Turn::Wait, _) | Next::Far(Step::Sleep, _) | Next::Unknown => Ok(()),
-                Next::Far(Step::Look, _) => {
-                    hall.look();
-                    Ok(())
-                }
-                Next::Far(Step::Take, rule) => {
-                    // Who was let in when there were more slots may still hold one.
-                    let taken = self.take(0, rule, Some(none(hall.keys.slots()))).await;
+                Next::Far(step, rule) => {
+                    let taken = match step {
+                        // A place that was let in when there were more slots may still hold one.
+                        Step::Take => self.take(0, rule, Some(none(hall.keys.slots()))).await,
+                        Step::Find => self.find().await,
+                        _ => Ok(()),
+                    };
                     match self.slot {
                         Some(_) => hall.forget(ticket),
                         None if taken.is_ok() => hall.look(),
