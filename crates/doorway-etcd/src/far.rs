@@ -164,3 +164,80 @@ impl Far {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::proto::mvccpb::KeyValue;
+
+    const ONE: Rule = Rule { slots: Some(1), drained: false, revision: 5 };
+
+    fn event(r#type: EventType, create_revision: i64, mod_revision: i64, version: i64) -> Event {
+        let kv = KeyValue { create_revision, mod_revision, version, ..Default::default() };
+        Event { r#type: r#type.into(), kv: Some(kv), ..Default::default() }
+    }
+
+    /// A client whose place `2-1` has ticket 20, behind `1-1` with ticket 10.
+    fn far() -> Far {
+        let mut far = Far::new(Sender::new(mpsc::unbounded_channel().0), "2-".into());
+        far.follow(20, Predecessor::new("1-1", 10, 40), "1-1".into(), 20);
+        far
+    }
+
+    fn step(far: &Far, rule: Rule) -> Step {
+        far.step(rule, "2-1", 20)
+    }
+
+    #[test]
+    fn the_only_slot_is_taken_when_the_predecessor_has_had_it() {
+        let mut far = far();
+        assert_eq!(step(&far, ONE), Step::Sleep);
+        far.hear("1-1", &event(EventType::Put, 10, 30, 2));
+        assert_eq!(step(&far, ONE), Step::Sleep);
+        far.hear("1-1", &event(EventType::Delete, 0, 31, 0));
+        assert_eq!(step(&far, ONE), Step::Take);
+    }
+
+    #[test]
+    fn the_line_is_read_when_the_predecessor_has_given_up() {
+        let mut far = far();
+        far.hear("1-1", &event(EventType::Delete, 0, 31, 0));
+        assert_eq!(step(&far, ONE), Step::Look);
+    }
+
+    #[test]
+    fn the_line_is_read_when_the_settings_are_others_than_at_the_grant() {
+        let mut far = far();
+        far.hear("1-1", &event(EventType::Put, 10, 30, 2));
+        let two = Rule { slots: Some(2), ..ONE };
+        let any = Rule { slots: None, ..ONE };
+        assert_eq!((step(&far, two), step(&far, any)), (Step::Look, Step::Look));
+        far.hear("1-1", &event(EventType::Delete, 0, 31, 0));
+        for rule in [two, Rule { drained: true, ..ONE }, Rule { revision: 30, ..ONE }, Rule { revision: 40, ..ONE }] {
+            assert_eq!(step(&far, rule), Step::Look, "{rule:?}");
+        }
+    }
+
+    #[test]
+    fn what_an_earlier_passage_of_a_seat_did_does_not_count() {
+        let mut far = far();
+        for (place, revision) in [("1-1", 9), ("2-1", 19)] {
+            far.hear(place, &event(EventType::Put, 3, revision, 2));
+            far.hear(place, &event(EventType::Delete, 0, revision, 0));
+        }
+        assert_eq!(step(&far, ONE), Step::Sleep);
+        assert_eq!(far.granted.len(), 1, "only our own places are noted");
+    }
+
+    #[test]
+    fn a_place_learns_that_it_was_handed_a_slot_and_that_it_is_gone() {
+        let mut far = far();
+        far.hear("2-1", &event(EventType::Put, 20, 30, 2));
+        assert_eq!(step(&far, ONE), Step::Find);
+        far.hear("2-1", &event(EventType::Delete, 0, 31, 0));
+        assert_eq!(step(&far, ONE), Step::Gone);
+        assert_eq!(far.step(ONE, "2-2", 22), Step::Look, "a place whose predecessor is not known");
+    }
+}

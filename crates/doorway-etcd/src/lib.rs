@@ -48,6 +48,7 @@ mod manage;
 mod passage;
 mod place;
 pub mod proto;
+mod replica;
 mod status;
 mod store;
 mod stream;

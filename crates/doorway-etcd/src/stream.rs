@@ -87,6 +87,10 @@ fn refusal(answer: &WatchResponse) -> Status {
 pub(crate) struct Sender(mpsc::UnboundedSender<WatchRequest>);
 
 impl Sender {
+    pub(crate) fn new(sender: mpsc::UnboundedSender<WatchRequest>) -> Self {
+        Self(sender)
+    }
+
     /// Opens another watch. Its number is in the message, and must be new.
     pub(crate) fn add(&self, create: WatchCreateRequest) {
         let _ = self.0.send(WatchRequest { request_union: Some(RequestUnion::CreateRequest(create)) });
@@ -135,7 +139,7 @@ impl Watch {
     }
 
     pub(crate) fn sender(&self) -> Sender {
-        Sender(self.sender.clone())
+        Sender::new(self.sender.clone())
     }
 
     /// Asks for a sign of life: an answer without events, with the revision up to which all has been said.

@@ -49,6 +49,7 @@ mod kit;
 
 mod changes;
 mod failures;
+mod far;
 mod input;
 mod judged;
 mod kit_itself;
