@@ -117,7 +117,10 @@ async fn waits(place: &mut Place) {
 async fn a_long_line_goes_in_by_itself_and_tells_few() {
     let _busy = BUSY.lock().await;
     let mut crowd = Crowd::gather(Which::Mutex, |_| 0).await;
-    assert!((PLACES - 3..PLACES).contains(&crowd.places[PLACES - 1].as_ref().expect("the last").ahead()));
+    let mut last = crowd.place(PLACES - 1);
+    waits(&mut last).await;
+    assert!((PLACES - 3..PLACES).contains(&last.ahead()), "{}", last.ahead());
+    crowd.places[PLACES - 1] = Some(last);
     // Those who follow the whole line pass first.
     for who in 0..PLACES - 12 {
         crowd.passes(who).await.expect("it is let in").expect("nothing stands in the way");
@@ -288,10 +291,10 @@ async fn a_client_far_back_enters_again_behind_one_that_has_left() {
         again.push(worker.enter(0).await.expect("it enters"));
     }
     crowd.workers[0].leave(holder).await.expect("it leaves");
-    // Behind itself: the first of the three gives up.
-    let first = again.remove(0);
-    crowd.notes.add(40, What::Out(first.ticket() as i64));
-    first.leave().await.expect("it leaves");
+    // The first of the three stands behind the place that has left, the last behind one of its own client.
+    let second = again.remove(1);
+    crowd.notes.add(40, What::Out(second.ticket() as i64));
+    second.leave().await.expect("it leaves");
     let rest = again.into_iter().map(|place| {
         let worker = worker.clone();
         tokio::spawn(async move { worker.leave(worker.go_in(place).await?).await })
