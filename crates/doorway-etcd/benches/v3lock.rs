@@ -7,66 +7,27 @@
 //! the next has it. Ends with 1 if a target is missed: 3 times the acquisitions per second, a quarter of the hand-off's p99.
 
 use std::{
-    error::Error,
-    net::TcpListener,
-    process::{Child, Command, ExitCode, Stdio},
+    process::ExitCode,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
 use doorway_etcd::{
-    Client, Config, Store,
+    Client, Store,
     proto::{
         etcdserverpb::LeaseGrantRequest,
         v3lockpb::{LockRequest, UnlockRequest, lock_client::LockClient},
     },
 };
 
+use server::{Failure, Server};
+
+#[path = "common/server.rs"]
+mod server;
+
 const CLIENTS: usize = 8;
 /// Longer than a round, so that v3lock's leases need not be kept alive.
 const TTL: Duration = Duration::from_secs(600);
-
-type Failure = Box<dyn Error + Send + Sync>;
-
-/// A server that ends with this.
-struct Server {
-    child: Child,
-    endpoint: String,
-    _data: tempfile::TempDir,
-}
-
-impl Server {
-    async fn start() -> Result<Self, Failure> {
-        let data = tempfile::tempdir()?;
-        let listeners = [TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?];
-        let [client, peer] = listeners.map(|listener| listener.local_addr().map(|at| format!("http://{at}")));
-        let (client, peer) = (client?, peer?);
-        let child = Command::new("etcd")
-            .arg("--data-dir")
-            .arg(data.path())
-            .args(["--name", "bench", "--initial-cluster", &format!("bench={peer}")])
-            .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
-            .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| format!("etcd: {error}; install Debian's etcd-server"))?;
-        let server = Self { child, endpoint: client, _data: data };
-        Client::connect(server.config().with_patience(Duration::from_secs(30))).await?;
-        Ok(server)
-    }
-
-    fn config(&self) -> Config {
-        Config::new([self.endpoint.clone()]).with_ttl(TTL).with_limit(Duration::from_secs(5))
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 /// What happened in some seconds.
 #[derive(Default)]
@@ -168,8 +129,8 @@ async fn main() -> Result<ExitCode, Failure> {
     let server = Server::start().await?;
     let (mut stores, mut clients) = (Vec::new(), Vec::new());
     for id in 1..=CLIENTS as i64 {
-        stores.push(Store::connect(server.config()).await?);
-        let client = Client::connect(server.config()).await?;
+        stores.push(Store::connect(server.config(TTL)).await?);
+        let client = Client::connect(server.config(TTL)).await?;
         client.grant(LeaseGrantRequest { id, ttl: TTL.as_secs() as i64 }).await?;
         clients.push((client, id));
     }

@@ -9,6 +9,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::far::{NEAR, Predecessor};
+
 /// How many may be inside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Rule {
@@ -90,6 +92,26 @@ impl Line {
     /// How many wait before the one with this ticket.
     pub(crate) fn waiting_ahead(&self, ticket: i64) -> usize {
         self.spots.range(..ticket).filter(|(_, spot)| !self.holds(&spot.place)).count()
+    }
+
+    /// How many are in line, with the holders.
+    pub(crate) fn len(&self) -> usize {
+        self.spots.len()
+    }
+
+    /// The ticket of a place.
+    pub(crate) fn ticket(&self, place: &str) -> Option<i64> {
+        self.tickets.get(place).copied()
+    }
+
+    /// The place right ahead of the one with this ticket, if that is enough to watch: more than
+    /// [`NEAR`] are ahead, and the one right ahead has no slot, nor has this one.
+    pub(crate) fn far_behind(&self, ticket: i64) -> Option<Predecessor> {
+        let me = self.spots.get(&ticket)?;
+        let (&before, spot) = self.spots.range(..ticket).next_back()?;
+        let is_far =
+            self.spots.range(..ticket).nth(NEAR).is_some() && !self.holds(&me.place) && !self.holds(&spot.place);
+        is_far.then(|| Predecessor::new(&spot.place, before, self.waiting_ahead(ticket)))
     }
 
     /// What the place with this ticket has to do.
@@ -245,5 +267,21 @@ mod tests {
         assert_eq!(held.place_for_newcomer(K(2), b"x"), None);
         assert_eq!(held.place_for_newcomer(ANY, b"y"), None);
         assert_eq!(Line::default().place_for_newcomer(K(1), b""), Some(0));
+    }
+
+    #[test]
+    fn a_place_is_far_behind_while_its_predecessor_waits_and_many_are_ahead() {
+        let mut line = Line::default();
+        for ticket in 1..=40 {
+            line.enters(&ticket.to_string(), ticket, b"");
+        }
+        line.takes(0, "1", 50);
+        assert_eq!(line.far_behind(NEAR as i64 + 1), None);
+        assert_eq!(line.far_behind(NEAR as i64 + 2), Some(Predecessor::new("33", 33, 32)));
+        assert_eq!(line.far_behind(40), Some(Predecessor::new("39", 39, 38)));
+        line.leaves("39");
+        assert_eq!(line.far_behind(40), Some(Predecessor::new("38", 38, 37)));
+        line.takes(1, "38", 51);
+        assert_eq!((line.far_behind(40), line.far_behind(38), line.far_behind(41)), (None, None, None));
     }
 }

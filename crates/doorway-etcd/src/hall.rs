@@ -3,6 +3,10 @@
 //! First the watch stands, then the line is read once, and from then on every change is applied in the order in which it happened. So the copy is
 //! the store at some revision, a little late. The watch has no start revision: etcd serves a watch that begins in the past every 100 ms
 //! only. When the watch is broken there is no copy until it stands again and the line has been read.
+//!
+//! While the line is long and all places of this client are far from the front, or it has none, the
+//! client keeps no copy: it watches the predecessors alone ([`crate::far`]). It goes over to that when its copy says so, and
+//! back by opening the watch on the whole line and reading it, as at the beginning.
 
 use std::{
     pin::Pin,
@@ -12,58 +16,26 @@ use std::{
 use tokio::{
     sync::{Notify, futures::Notified},
     task::AbortHandle,
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
 use crate::{
     Client, Error, Watch,
     admission::{Line, Rule, Turn},
-    cfg::Cfg,
     client::PAUSE,
+    far::{Far, NEAR, Predecessor, Step},
     keys::Keys,
     lease::Lease,
     proto::{
         etcdserverpb::{RangeRequest, WatchCreateRequest, WatchResponse},
-        mvccpb::{KeyValue, event::EventType},
+        mvccpb::KeyValue,
     },
-    txn::get,
+    replica::{Copy, View},
+    txn::{get, prefix_end},
 };
 
-/// `cfg`, the line and the slots, as they were in the store at one revision.
-#[derive(Clone, Default, Debug)]
-pub(crate) struct Copy {
-    pub(crate) revision: i64,
-    /// The revision at which the lock was made; 0 if there is none.
-    made: i64,
-    /// None if there is no such lock, or it is damaged.
-    pub(crate) rule: Option<Rule>,
-    pub(crate) line: Line,
-}
-
-impl Copy {
-    fn put(&mut self, keys: &Keys, kv: &KeyValue) {
-        let (Ok(key), Ok(value)) = (str::from_utf8(&kv.key), str::from_utf8(&kv.value)) else { return };
-        if key == keys.cfg() {
-            self.made = kv.create_revision;
-            self.rule = Cfg::parse(keys, &kv.value).ok().map(|cfg| cfg.rule(kv.mod_revision));
-        } else if let Some(place) = key.strip_prefix(&keys.line()) {
-            self.line.enters(place, kv.create_revision, &kv.value);
-        } else if let Some(slot) = key.strip_prefix(&keys.slots()).and_then(|slot| slot.parse().ok()) {
-            self.line.takes(slot, value, kv.mod_revision);
-        }
-    }
-
-    fn delete(&mut self, keys: &Keys, kv: &KeyValue) {
-        let Ok(key) = str::from_utf8(&kv.key) else { return };
-        if key == keys.cfg() {
-            (self.made, self.rule) = (0, None);
-        } else if let Some(place) = key.strip_prefix(&keys.line()) {
-            self.line.leaves(place);
-        } else if let Some(slot) = key.strip_prefix(&keys.slots()).and_then(|slot| slot.parse().ok()) {
-            self.line.frees(slot);
-        }
-    }
-}
+/// After so many times the TTL far back the whole line is read again, in case that a key was deleted by hand.
+const FRESH: u32 = 6;
 
 /// A name in the line that is used for one place after the other.
 #[derive(Clone, Debug)]
@@ -83,6 +55,8 @@ struct Seats {
 #[derive(Debug)]
 pub(crate) enum Next {
     Turn(Turn, Rule),
+    /// The same, for a place far back.
+    Far(Step, Rule),
     /// Wait: the copy is missing or too old.
     Unknown,
     /// The lock has been removed.
@@ -97,6 +71,8 @@ pub(crate) struct Hall {
     pub(crate) keys: Keys,
     copy: Mutex<Option<Copy>>,
     changed: Notify,
+    /// The whole line is to be read.
+    looks: Arc<Notify>,
     seats: Mutex<Seats>,
     watcher: OnceLock<AbortHandle>,
 }
@@ -110,6 +86,7 @@ impl Hall {
             keys: keys.clone(),
             copy: Mutex::default(),
             changed: Notify::new(),
+            looks: Arc::default(),
             seats: Mutex::default(),
             watcher: OnceLock::new(),
         });
@@ -121,7 +98,7 @@ impl Hall {
                 Err(error) => return Err(error),
             }
         };
-        let watcher = tokio::spawn(attend(Arc::downgrade(&hall), client.clone(), watch));
+        let watcher = tokio::spawn(attend(Arc::downgrade(&hall), client.clone(), hall.looks.clone(), watch));
         let _ = hall.watcher.set(watcher.abort_handle());
         Ok(hall)
     }
@@ -132,7 +109,7 @@ impl Hall {
         let watch = WatchCreateRequest { key, range_end: range_end.clone(), ..Default::default() };
         let watch = self.client.watch([watch]).await?;
         let range = self.client.range(RangeRequest { range_end, ..get(self.keys.cfg()) }).await?;
-        let mut copy = Copy { revision: range.header.map_or(0, |header| header.revision), ..Copy::default() };
+        let mut copy = Copy::new(range.header.map_or(0, |header| header.revision));
         range.kvs.iter().for_each(|kv| copy.put(&self.keys, kv));
         *self.copy() = Some(copy);
         self.changed.notify_waiters();
@@ -142,14 +119,7 @@ impl Hall {
     /// Applies what the watch says. What had happened when the line was read is known already.
     fn deliver(&self, answer: &WatchResponse) {
         if let Some(copy) = &mut *self.copy() {
-            for event in &answer.events {
-                let Some(kv) = event.kv.as_ref().filter(|kv| kv.mod_revision >= copy.revision) else { continue };
-                match event.r#type() {
-                    EventType::Put => copy.put(&self.keys, kv),
-                    EventType::Delete => copy.delete(&self.keys, kv),
-                }
-                copy.revision = kv.mod_revision;
-            }
+            answer.events.iter().for_each(|event| copy.apply(&self.keys, event));
         }
         self.changed.notify_waiters();
     }
@@ -158,25 +128,111 @@ impl Hall {
         self.copy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something about the line, as far as it is known.
-    pub(crate) fn known<T>(&self, ask: impl FnOnce(&Copy) -> T) -> Option<T> {
-        self.copy().as_ref().map(ask)
+    /// Something about the line, if the whole of it is known.
+    pub(crate) fn known<T>(&self, ask: impl FnOnce(&Copy, &Line) -> T) -> Option<T> {
+        match &*self.copy() {
+            Some(copy @ Copy { view: View::Whole(line), .. }) => Some(ask(copy, line)),
+            _ => None,
+        }
     }
 
-    /// What there is to do for the place with this ticket of a lock that was made then.
-    pub(crate) fn next(&self, ticket: i64, made: i64) -> Next {
-        match &*self.copy() {
-            Some(copy) if copy.revision >= ticket => match copy.rule {
-                Some(rule) if copy.made == made => Next::Turn(copy.line.turn(rule, ticket), rule),
-                _ => Next::Removed,
-            },
-            _ => Next::Unknown,
+    /// What there is to do for this place, with this ticket, of a lock that was made then.
+    pub(crate) fn next(&self, place: &str, ticket: i64, made: i64) -> Next {
+        let copy = self.copy();
+        let Some(copy) = &*copy else { return Next::Unknown };
+        match (copy.rule.filter(|_| copy.made == made), &copy.view) {
+            (Some(rule), View::Far(far)) => Next::Far(far.step(rule, place, ticket), rule),
+            _ if copy.revision < ticket => Next::Unknown,
+            (Some(rule), View::Whole(line)) => Next::Turn(line.turn(rule, ticket), rule),
+            (None, _) => Next::Removed,
         }
+    }
+
+    /// How many wait ahead of the place with this ticket, as far as is known.
+    pub(crate) fn ahead(&self, ticket: i64) -> usize {
+        let ahead = |copy: &Copy| match &copy.view {
+            View::Whole(line) => Some(line.waiting_ahead(ticket)),
+            View::Far(far) => far.ahead(ticket),
+        };
+        self.copy().as_ref().and_then(ahead).unwrap_or(0)
     }
 
     /// Whether the lock that was made then has been removed since this ticket was handed out, or made anew.
     pub(crate) fn is_removed(&self, ticket: i64, made: i64) -> bool {
-        self.known(|copy| copy.revision >= ticket && copy.made != made).unwrap_or(false)
+        self.copy().as_ref().is_some_and(|copy| copy.revision >= ticket && copy.made != made)
+    }
+
+    /// A place has entered, right behind the place that `last` names, and so many are in line. If the
+    /// client is far back already, the new place is as well, or the whole line is read.
+    pub(crate) fn entered(&self, ticket: i64, last: Option<&KeyValue>, count: usize) {
+        let mut copy = self.copy();
+        let Some(Copy { view: View::Far(far), rule, .. }) = &mut *copy else { return };
+        // With more slots the predecessor may hold one already, and that has to be known.
+        let one = rule.is_some_and(|rule| rule.slots == Some(1));
+        match last.and_then(|kv| Some((str::from_utf8(&kv.value).ok()?, kv.mod_revision))) {
+            Some((place, before)) if one && count > NEAR + 1 => {
+                // All but this place and the holder.
+                let predecessor = Predecessor::new(place, before, count - 2);
+                far.follow(ticket, predecessor, self.keys.place(place), ticket);
+            }
+            _ => {
+                drop(copy);
+                self.look();
+            }
+        }
+    }
+
+    /// The place with this ticket has a slot, or leaves.
+    pub(crate) fn forget(&self, ticket: i64) {
+        if let Some(Copy { view: View::Far(far), .. }) = &mut *self.copy() {
+            far.forget(ticket);
+        }
+    }
+
+    /// Has the whole line read. Nothing is known until then.
+    pub(crate) fn look(&self) {
+        *self.copy() = None;
+        self.looks.notify_one();
+    }
+
+    /// If the line is long, and all our places, if there are any, are far back: the revision at which that is so, and
+    /// their predecessors.
+    fn far_behind(&self) -> Option<(i64, Vec<(i64, Predecessor)>)> {
+        let made = self.seats.lock().unwrap_or_else(PoisonError::into_inner).made;
+        let far = self.known(|copy, line| {
+            if line.len() <= NEAR + 1 {
+                return None;
+            }
+            let ours = (1..=made).filter_map(|number| line.ticket(&self.seat(number)));
+            let far: Option<Vec<_>> = ours.map(|ticket| Some((ticket, line.far_behind(ticket)?))).collect();
+            Some((copy.revision, far?))
+        });
+        far.flatten()
+    }
+
+    /// Goes over to watching the predecessors alone, if that is enough.
+    async fn step_back(&self) -> Result<Option<Watch>, Error> {
+        let Some((known, far_behind)) = self.far_behind() else { return Ok(None) };
+        let (prefix, start_revision) = (format!("{:016x}-", self.lease.id), known + 1);
+        let cfg = WatchCreateRequest { key: self.keys.cfg().into_bytes(), start_revision, ..Default::default() };
+        let (key, range_end) = (self.keys.place(&prefix).into_bytes(), prefix_end(self.keys.place(&prefix)));
+        let ours = WatchCreateRequest { key, range_end, start_revision, ..Default::default() };
+        let watch = self.client.watch([cfg, ours]).await?;
+        let mut far = Far::new(watch.sender(), prefix);
+        for (ticket, predecessor) in far_behind {
+            let key = self.keys.place(&predecessor.place);
+            far.follow(ticket, predecessor, key, known);
+        }
+        if let Some(copy) = &mut *self.copy() {
+            copy.view = View::Far(far);
+        }
+        self.changed.notify_waiters();
+        Ok(Some(watch))
+    }
+
+    /// The name of a seat.
+    fn seat(&self, number: usize) -> String {
+        format!("{:016x}-{number}", self.lease.id)
     }
 
     /// Completes when there may be something else to do. Nothing is missed from when this is called.
@@ -191,7 +247,7 @@ impl Hall {
         let mut seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
         seats.free.pop().unwrap_or_else(|| {
             seats.made += 1;
-            Seat { place: format!("{:016x}-{}", self.lease.id, seats.made), count: 0 }
+            Seat { place: self.seat(seats.made), count: 0 }
         })
     }
 
@@ -210,12 +266,28 @@ impl Drop for Hall {
 }
 
 /// Keeps the copy, for as long as somebody wants it and the lease is alive.
-async fn attend(hall: Weak<Hall>, client: Client, mut watch: Watch) {
-    let limit = client.config().limit;
+async fn attend(hall: Weak<Hall>, client: Client, looks: Arc<Notify>, mut watch: Watch) {
+    let (limit, ttl) = (client.config().limit, client.config().ttl);
     loop {
-        let mut poked = false;
+        let (mut poked, mut far_since) = (false, None);
         loop {
-            match timeout(limit, watch.next()).await {
+            if far_since.is_none() {
+                let Some(hall) = hall.upgrade() else { return };
+                match hall.step_back().await {
+                    Ok(None) => {}
+                    Ok(Some(far)) => (watch, far_since, poked) = (far, Some(Instant::now()), false),
+                    Err(_) => break,
+                }
+            }
+            // Far back there is time, and there may be a thousand clients.
+            let quiet = if far_since.is_some() && !poked { limit.max(ttl / 3) } else { limit };
+            let stale = far_since.unwrap_or_else(Instant::now) + FRESH * ttl;
+            let answer = tokio::select! {
+                answer = timeout(quiet, watch.next()) => answer,
+                () = looks.notified() => break,
+                () = sleep_until(stale), if far_since.is_some() => break,
+            };
+            match answer {
                 Ok(Ok(answer)) => {
                     let Some(hall) = hall.upgrade() else { return };
                     hall.deliver(&answer);
@@ -242,37 +314,5 @@ async fn attend(hall: Weak<Hall>, client: Client, mut watch: Watch) {
             drop(hall);
             sleep(PAUSE).await;
         };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn kv(key: String, value: &str, created: i64, changed: i64) -> KeyValue {
-        let (key, value) = (key.into_bytes(), value.as_bytes().to_vec());
-        KeyValue { key, value, create_revision: created, mod_revision: changed, ..Default::default() }
-    }
-
-    #[test]
-    fn a_copy_follows_the_store() {
-        let keys = Keys::new("gpu").expect("a name");
-        let mut copy = Copy::default();
-        copy.put(&keys, &kv(keys.cfg(), r#"{"kind":"semaphore","slots":1}"#, 2, 3));
-        let rule = copy.rule.expect("there is one");
-        assert_eq!((rule, copy.made), (Rule { slots: Some(1), drained: false, revision: 3 }, 2));
-        copy.put(&keys, &kv(keys.place("1-1"), "", 4, 4));
-        copy.put(&keys, &kv(keys.place("2-1"), "", 5, 5));
-        copy.put(&keys, &kv(keys.slot(0), "1-1 7", 6, 6));
-        // That it has a slot is written at its place as well, which keeps its ticket.
-        copy.put(&keys, &kv(keys.place("1-1"), "", 4, 6));
-        let Turn::Holds(0, held) = copy.line.turn(rule, 4) else { panic!("it holds slot 0") };
-        assert_eq!((&*held.value, held.revision), ("1-1 7", 6));
-        assert_eq!(copy.line.turn(rule, 5), Turn::Wait);
-        copy.delete(&keys, &kv(keys.place("1-1"), "", 0, 7));
-        copy.delete(&keys, &kv(keys.slot(0), "", 0, 7));
-        assert_eq!((copy.line.turn(rule, 4), copy.line.turn(rule, 5)), (Turn::Gone, Turn::Take(0)));
-        copy.put(&keys, &kv(keys.cfg(), "scribbled", 2, 8));
-        assert_eq!(copy.rule, None);
     }
 }

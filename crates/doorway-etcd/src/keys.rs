@@ -7,11 +7,14 @@
 //! | `s/<slot>` | the place that holds this slot, and since when (ms since 1970) |
 //! | `a/<lease>-<seat>` | about whose place it is: host, pid, command, since when |
 //! | `c/<lease>-<seat>` | its version counts the passages and guarded writes of this seat |
+//! | `t` | the last place that entered, unless it has left. Its `mod_revision` is the ticket of that place |
 //!
 //! All but `cfg` are on the lease of the client whose they are. A client has one lease, and a seat for each place that it has at a time. Seats
 //! are used again. Whoever holds a slot has its place in line as well: both go in one transaction, or with the lease, at one revision.
 //!
 //! The names are such that `cfg`, `q/` and `s/`, and nothing else, are one range, for one watch.
+//!
+//! If `t` is there, the place that it names is in line: both are on one lease, and the place deletes `t` when it leaves.
 
 use crate::Error;
 
@@ -83,6 +86,11 @@ impl Keys {
     /// Whose place it is.
     pub fn note(&self, place: &str) -> String {
         format!("{}a/{place}", self.0)
+    }
+
+    /// The last place that entered.
+    pub fn last(&self) -> String {
+        format!("{}t", self.0)
     }
 
     /// Where the range of `cfg`, the line and the slots ends. It begins with `cfg`.

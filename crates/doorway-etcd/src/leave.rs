@@ -34,6 +34,7 @@ impl Leaver {
                 .then(delete(keys.place(&seat.place)))
                 .then(lease(keys.count(&seat.place), deed.clone(), self.hall.lease.id))
                 .then_all(slot.iter().map(|slot| self.pass_on(&seat.place, slot.number)))
+                .then(TxnRequest::when([equal(keys.last(), seat.place.clone())]).then(delete(keys.last())))
                 .otherwise(get(keys.count(&seat.place)))
                 .otherwise(get(keys.place(&seat.place)))
                 .otherwise(all(keys.slots()));
@@ -52,21 +53,16 @@ impl Leaver {
                 return Ok(true);
             }
             place_version = place.first().map_or(0, |kv| kv.version);
-            slot = slots.iter().find_map(|kv| {
-                let number = str::from_utf8(&kv.key).ok()?.strip_prefix(&keys.slots())?.parse().ok()?;
-                let value = String::from_utf8(kv.value.clone()).ok()?;
-                let is_mine = value.split(' ').next() == Some(&*seat.place);
-                is_mine.then_some(Slot { number, value, taken: kv.mod_revision, version: place_version })
-            });
+            slot = Slot::find(keys, &seat.place, &slots).map(|slot| Slot { version: place_version, ..slot });
         }
     }
 
     /// To the heir, unless it has left or has got another slot, or the lock has changed; then to nobody, and whoever is next takes it.
     fn pass_on(&self, leaver: &str, slot: usize) -> RequestOp {
         let keys = &self.hall.keys;
-        let heir = self.hall.known(|copy| {
+        let heir = self.hall.known(|copy, line| {
             let rule = copy.rule?;
-            let (heir, ticket) = copy.line.heir(rule, leaver, slot)?;
+            let (heir, ticket) = line.heir(rule, leaver, slot)?;
             let id = i64::from_str_radix(heir.split('-').next()?, 16).ok()?;
             let conditions =
                 [created(keys.place(&heir), ticket), version(keys.place(&heir), 1), changed(keys.cfg(), rule.revision)];

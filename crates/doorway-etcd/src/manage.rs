@@ -4,8 +4,8 @@ use crate::{
     Error, Kind, Lock,
     cfg::Cfg,
     keys::MOST,
-    proto::etcdserverpb::{RangeRequest, TxnRequest},
-    txn::{all, changed, created, delete, get, none, put},
+    proto::etcdserverpb::TxnRequest,
+    txn::{changed, count, created, delete, get, none, put},
 };
 
 impl Lock {
@@ -68,9 +68,9 @@ impl Lock {
     /// # Errors
     /// [`Error::Busy`] if somebody does; or when the lock has been removed already, or etcd does not answer.
     pub async fn remove(&self) -> Result<(), Error> {
-        let count = |prefix| RangeRequest { count_only: true, ..all(prefix) };
         let txn = TxnRequest::when([none(self.keys.line()), created(self.keys.cfg(), self.made)])
             .then(delete(self.keys.cfg()))
+            .then(delete(self.keys.last()))
             .otherwise(count(self.keys.line()))
             .otherwise(count(self.keys.slots()));
         let answer = self.store.client().txn(txn).await?;

@@ -22,14 +22,16 @@ use crate::{
     Error,
     admission::{Rule, Turn},
     client::PAUSE,
+    far::Step,
     hall::{Hall, Next, Seat},
+    keys::Keys,
     leave::Leaver,
     proto::{
-        etcdserverpb::{RequestOp, TxnRequest, TxnResponse},
+        etcdserverpb::{Compare, RequestOp, TxnRequest, TxnResponse},
         mvccpb::KeyValue,
     },
     status::Note,
-    txn::{all_created_by, changed, created, get, lease, touch, version},
+    txn::{all, all_created_by, changed, count as count_all, created, get, lease, none, replace, touch, version},
 };
 
 /// Milliseconds since 1970.
@@ -68,6 +70,18 @@ pub(crate) struct Slot {
     pub(crate) taken: i64,
     /// The version of the place: whether it was taken in the doorway, or later.
     pub(crate) version: i64,
+}
+
+impl Slot {
+    /// Returns the slot of this place, if one of these keys is. It was taken after the doorway.
+    pub(crate) fn find(keys: &Keys, place: &str, slots: &[KeyValue]) -> Option<Self> {
+        slots.iter().find_map(|kv| {
+            let number = str::from_utf8(&kv.key).ok()?.strip_prefix(&keys.slots())?.parse().ok()?;
+            let value = String::from_utf8(kv.value.clone()).ok()?;
+            let is_mine = value.split(' ').next() == Some(place);
+            is_mine.then_some(Self { number, value, taken: kv.mod_revision, version: 2 })
+        })
+    }
 }
 
 /// One passage, from the doorway on. Dropping it leaves the line or gives the slot back.
@@ -109,8 +123,7 @@ impl Passage {
     }
 
     pub(crate) fn ahead(&self) -> usize {
-        let ticket = self.ticket.unwrap_or(0);
-        self.hall.known(|copy| copy.line.waiting_ahead(ticket)).unwrap_or(0)
+        self.hall.ahead(self.ticket.unwrap_or(0))
     }
 
     fn lost_error(&self) -> Error {
@@ -119,16 +132,17 @@ impl Passage {
 
     /// Whether the place or the slot may be somebody else's already.
     pub(crate) fn is_lost(&self) -> bool {
-        is_lost(&self.hall, self.ticket.unwrap_or(0), self.made)
+        is_lost(&self.hall, &self.place, self.ticket.unwrap_or(0), self.made)
     }
 
     /// Completes when it may be.
     pub(crate) fn lost(&self) -> impl Future<Output = ()> + Send + use<> {
         let (hall, ticket, made) = (self.hall.clone(), self.ticket.unwrap_or(0), self.made);
+        let place = self.place.clone();
         async move {
             loop {
                 let changed = hall.changed();
-                if is_lost(&hall, ticket, made) {
+                if is_lost(&hall, &place, ticket, made) {
                     return;
                 }
                 tokio::select! {
@@ -151,9 +165,11 @@ impl Passage {
                 [created(keys.place(&place), 0), version(keys.count(&place), count), created(keys.cfg(), self.made)];
             let mut txn = TxnRequest::when(conditions)
                 .then(lease(keys.place(&place), self.session.clone(), id))
-                .then(lease(keys.note(&place), note.clone(), id));
-            let slot = hall.known(|copy| {
-                let number = copy.line.place_for_newcomer(copy.rule?, self.session.as_bytes())?;
+                .then(lease(keys.note(&place), note.clone(), id))
+                .then(replace(keys.last(), place.clone(), id))
+                .then(count_all(keys.line()));
+            let slot = hall.known(|copy, line| {
+                let number = line.place_for_newcomer(copy.rule?, self.session.as_bytes())?;
                 Some((copy.revision, copy.rule?, Slot { number, value: held(&place), taken: 0, version: 1 }))
             });
             let slot = slot.flatten();
@@ -172,6 +188,9 @@ impl Passage {
                 let taken = answer.revision();
                 self.ticket = Some(taken);
                 self.slot = slot.filter(|_| answer.nested_succeeded()).map(|(_, _, slot)| Slot { taken, ..slot });
+                let last = answer.replaced().cloned();
+                let count = answer.reads().next().map_or(0, |range| range.count as usize);
+                hall.entered(taken, last.as_ref(), count);
                 return Ok(());
             }
             let [place, counter, cfg] = firsts(answer);
@@ -199,8 +218,8 @@ impl Passage {
         self.lost_error()
     }
 
-    /// Takes a slot. If it cannot, somebody else was faster, and the copy of the line will say so.
-    async fn take(&mut self, number: usize, rule: Rule) -> Result<(), Error> {
+    /// Takes a slot, on these conditions besides. If it cannot, somebody else was faster, and the copy of the line will say so.
+    async fn take(&mut self, number: usize, rule: Rule, besides: Option<Compare>) -> Result<(), Error> {
         let (hall, id) = (&self.hall, self.hall.lease.id);
         let (keys, place) = (&hall.keys, &self.place);
         let slot = Slot { number, value: held(place), taken: 0, version: 2 };
@@ -210,11 +229,19 @@ impl Passage {
             created(keys.slot(number), 0),
             changed(keys.cfg(), rule.revision),
         ];
-        let txn = TxnRequest::when(conditions)
+        let txn = TxnRequest::when(conditions.into_iter().chain(besides))
             .then(lease(keys.slot(number), slot.value.clone(), id))
             .then(touch(keys.place(place)));
         let answer = hall.client.txn(txn).await.map_err(|error| self.unless_gone(error))?;
         self.slot = answer.succeeded.then(|| Slot { taken: answer.revision(), ..slot });
+        Ok(())
+    }
+
+    /// Finds the slot that it was handed.
+    async fn find(&mut self) -> Result<(), Error> {
+        let keys = &self.hall.keys;
+        let slots = self.hall.client.range(all(keys.slots())).await?;
+        self.slot = Slot::find(keys, &self.place, &slots.kvs);
         Ok(())
     }
 
@@ -237,24 +264,40 @@ impl Passage {
             if hall.lease.is_lost() {
                 return Err(self.lost_error());
             }
-            match hall.next(self.ticket.unwrap_or(0), self.made) {
+            let ticket = self.ticket.unwrap_or(0);
+            let taken = match hall.next(&self.place, ticket, self.made) {
                 Next::Removed => return Err(Error::Removed(self.name().into())),
-                Next::Turn(Turn::Gone, _) => return Err(self.lost_error()),
+                Next::Turn(Turn::Gone, _) | Next::Far(Step::Gone, _) => return Err(self.lost_error()),
                 Next::Turn(Turn::Holds(number, held), _) => {
                     // In the doorway, if the answer was lost; else it was handed over. Who leaves finds out.
                     self.slot = Some(Slot { number, value: held.value, taken: held.revision, version: 2 });
                     break;
                 }
-                Next::Turn(Turn::Wait, _) if !patient => return Ok(false),
-                Next::Turn(Turn::Wait, _) | Next::Unknown => {}
-                Next::Turn(Turn::Take(slot), rule) => match self.take(slot, rule).await {
-                    // Its place is kept for as long as its lease is.
-                    Err(Error::Unreachable { .. }) => {
-                        sleep(PAUSE).await;
-                        continue;
+                Next::Turn(Turn::Wait, _) | Next::Far(Step::Sleep, _) if !patient => return Ok(false),
+                Next::Turn(Turn::Wait, _) | Next::Far(Step::Sleep, _) | Next::Unknown => Ok(()),
+                Next::Far(step, rule) => {
+                    let taken = match step {
+                        // A place that was let in when there were more slots may still hold one.
+                        Step::Take => self.take(0, rule, Some(none(hall.keys.slots()))).await,
+                        Step::Find => self.find().await,
+                        _ => Ok(()),
+                    };
+                    match self.slot {
+                        Some(_) => hall.forget(ticket),
+                        None if taken.is_ok() => hall.look(),
+                        None => {}
                     }
-                    taken => taken?,
-                },
+                    taken
+                }
+                Next::Turn(Turn::Take(slot), rule) => self.take(slot, rule, None).await,
+            };
+            match taken {
+                // Its place is kept for as long as its lease is.
+                Err(Error::Unreachable { .. }) => {
+                    sleep(PAUSE).await;
+                    continue;
+                }
+                taken => taken?,
             }
             if self.slot.is_none() {
                 tokio::select! {
@@ -302,6 +345,7 @@ impl Passage {
     /// Leaves the line, or gives the slot back. If that fails it is tried again when this is dropped.
     pub(crate) async fn leave(&mut self) -> Result<(), Error> {
         let Some(seat) = &mut self.seat else { return Ok(()) };
+        self.hall.forget(self.ticket.unwrap_or(0));
         let leaver = Leaver { hall: self.hall.clone(), slot: self.slot.clone(), entered: self.ticket.is_some() };
         if leaver.leave(seat.get_mut()).await?
             && let Some(seat) = self.seat.take()
@@ -313,16 +357,17 @@ impl Passage {
     }
 }
 
-fn is_lost(hall: &Hall, ticket: i64, made: i64) -> bool {
+fn is_lost(hall: &Hall, place: &str, ticket: i64, made: i64) -> bool {
     hall.lease.is_lost()
         || hall.is_removed(ticket, made)
-        || matches!(hall.next(ticket, made), Next::Turn(Turn::Gone, _))
+        || matches!(hall.next(place, ticket, made), Next::Turn(Turn::Gone, _) | Next::Far(Step::Gone, _))
 }
 
 impl Drop for Passage {
     fn drop(&mut self) {
         let Some(seat) = self.seat.take() else { return };
         let mut seat = seat.into_inner();
+        self.hall.forget(self.ticket.unwrap_or(0));
         let leaver = Leaver { hall: self.hall.clone(), slot: self.slot.take(), entered: self.ticket.is_some() };
         self.runtime.spawn(async move {
             loop {

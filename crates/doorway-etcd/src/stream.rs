@@ -10,8 +10,8 @@ use tonic::{Status, Streaming};
 use crate::{
     Client, Error,
     proto::etcdserverpb::{
-        LeaseKeepAliveRequest, LeaseKeepAliveResponse, WatchCreateRequest, WatchProgressRequest, WatchRequest,
-        WatchResponse, lease_client::LeaseClient, watch_client::WatchClient, watch_request::RequestUnion,
+        LeaseKeepAliveRequest, LeaseKeepAliveResponse, WatchCancelRequest, WatchCreateRequest, WatchProgressRequest,
+        WatchRequest, WatchResponse, lease_client::LeaseClient, watch_client::WatchClient, watch_request::RequestUnion,
     },
 };
 
@@ -82,6 +82,27 @@ fn refusal(answer: &WatchResponse) -> Status {
     }
 }
 
+/// Adds watches to a stream, and cancels them.
+#[derive(Clone, Debug)]
+pub(crate) struct Sender(mpsc::UnboundedSender<WatchRequest>);
+
+impl Sender {
+    pub(crate) fn new(sender: mpsc::UnboundedSender<WatchRequest>) -> Self {
+        Self(sender)
+    }
+
+    /// Opens another watch. Its number is in the message, and must be new.
+    pub(crate) fn add(&self, create: WatchCreateRequest) {
+        let _ = self.0.send(WatchRequest { request_union: Some(RequestUnion::CreateRequest(create)) });
+    }
+
+    /// Ends the watch with this number.
+    pub(crate) fn cancel(&self, watch_id: i64) {
+        let cancel = RequestUnion::CancelRequest(WatchCancelRequest { watch_id });
+        let _ = self.0.send(WatchRequest { request_union: Some(cancel) });
+    }
+}
+
 /// Watches on one stream.
 #[derive(Debug)]
 pub struct Watch {
@@ -107,11 +128,18 @@ impl Watch {
             return Ok(answer);
         }
         let status = match self.answer().await {
-            Ok(answer) if answer.canceled => refusal(&answer),
+            // etcd gives a reason, or the revision that it has compacted, unless we have asked for it.
+            Ok(answer) if answer.canceled && (answer.compact_revision > 0 || !answer.cancel_reason.is_empty()) => {
+                refusal(&answer)
+            }
             Ok(answer) => return Ok(answer),
             Err(status) => status,
         };
         Err(self.client.broken(self.index, &status).await)
+    }
+
+    pub(crate) fn sender(&self) -> Sender {
+        Sender::new(self.sender.clone())
     }
 
     /// Asks for a sign of life: an answer without events, with the revision up to which all has been said.

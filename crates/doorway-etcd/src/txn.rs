@@ -1,11 +1,14 @@
 //! Transactions in few words: what is compared, what is done.
 
-use crate::proto::etcdserverpb::{
-    Compare, DeleteRangeRequest, PutRequest, RangeRequest, RangeResponse, RequestOp, ResponseOp, TxnRequest,
-    TxnResponse,
-    compare::{CompareResult, CompareTarget, TargetUnion},
-    request_op::Request,
-    response_op::Response,
+use crate::proto::{
+    etcdserverpb::{
+        Compare, DeleteRangeRequest, PutRequest, RangeRequest, RangeResponse, RequestOp, ResponseOp, TxnRequest,
+        TxnResponse,
+        compare::{CompareResult, CompareTarget, TargetUnion},
+        request_op::Request,
+        response_op::Response,
+    },
+    mvccpb::KeyValue,
 };
 
 /// The end of the range of all keys that begin so.
@@ -69,6 +72,11 @@ pub fn get(key: impl Into<Vec<u8>>) -> RangeRequest {
     RangeRequest { key: key.into(), ..Default::default() }
 }
 
+/// Counts all keys that begin so.
+pub fn count(prefix: impl Into<Vec<u8>>) -> RangeRequest {
+    RangeRequest { count_only: true, ..all(prefix) }
+}
+
 /// Reads all keys that begin so.
 pub fn all(prefix: impl Into<Vec<u8>>) -> RangeRequest {
     let prefix = prefix.into();
@@ -83,6 +91,11 @@ pub fn put(key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) -> PutRequest {
 /// Writes a key that goes with a lease.
 pub fn lease(key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>, lease: i64) -> PutRequest {
     PutRequest { lease, ..put(key, value) }
+}
+
+/// Writes a key that goes with a lease, and returns what was there ([`TxnResponse::replaced`]).
+pub fn replace(key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>, lease: i64) -> PutRequest {
+    PutRequest { lease, prev_kv: true, ..put(key, value) }
 }
 
 /// Counts the version of a key on, and leaves it as it is. It has to be there.
@@ -153,6 +166,14 @@ impl TxnResponse {
             _ => None,
         });
         nested.next().is_some_and(|first| first && nested.all(|succeeded| succeeded))
+    }
+
+    /// What was there before it was [replaced](replace).
+    pub fn replaced(&self) -> Option<&KeyValue> {
+        self.responses.iter().find_map(|response| match &response.response {
+            Some(Response::ResponsePut(put)) => put.prev_kv.as_ref(),
+            _ => None,
+        })
     }
 
     /// What was read, of all that was to be read, in order.

@@ -24,6 +24,9 @@
 //! | `lost()` does not look whether the lock was removed | `a_holder_learns_that_the_keys_of_its_lock_were_deleted` | it does not come |
 //! | keepalives are not opened again | `a_killed_leader_twice` | some `Lost` |
 //! | a request fetches no new token | `a_token_that_etcd_has_forgotten_is_renewed` | `Login` |
+//! | a place far back takes the slot though its predecessor had none | `a_place_far_back_does_not_overtake` | it is let in |
+//! | a place far back does not notice that it is gone | `places_in_the_middle_give_up_and_are_killed` | it is never told |
+//! | a place far back sleeps while its predecessor holds one of two slots | `two_at_a_time_in_a_long_line` | it is never let in |
 //! | a watch fetches no new token | `a_token_that_etcd_has_forgotten_is_renewed` | it is never let in |
 #![cfg(target_os = "linux")]
 
@@ -49,6 +52,7 @@ mod kit;
 
 mod changes;
 mod failures;
+mod far;
 mod input;
 mod judged;
 mod kit_itself;

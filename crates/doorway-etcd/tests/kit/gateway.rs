@@ -66,12 +66,20 @@ impl Gateway {
 
     /// How many transactions of gRPC clients the node has carried out.
     pub(crate) fn transactions(&self) -> u64 {
+        self.metric("grpc_server_handled_total{grpc_code=\"OK\",grpc_method=\"Txn\"")
+    }
+
+    /// How many events the node has sent to watches, its own among them.
+    pub(crate) fn events_sent(&self) -> u64 {
+        self.metric("etcd_debugging_mvcc_events_total")
+    }
+
+    fn metric(&self, name: &str) -> u64 {
         let mut stream = TcpStream::connect(self.address).expect("it listens");
         stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").expect("it listens");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("it answers");
-        let metric = "grpc_server_handled_total{grpc_code=\"OK\",grpc_method=\"Txn\"";
-        let line = answer.lines().find(|line| line.starts_with(metric)).expect("it counts");
+        let line = answer.lines().find(|line| line.starts_with(name)).expect("it counts");
         line.rsplit(' ').next().and_then(|count| count.parse().ok()).expect("a number")
     }
 
