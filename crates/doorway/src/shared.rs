@@ -13,31 +13,43 @@
 //!
 //! # Promises
 //!
-//! - At most as many are inside as there are slots, and in a group lock only those of one session.
-//! - **FIFO** across processes: who is through `enter` before another begins it goes in before it. In a group lock, too: nobody
-//!   goes in to those of its session ahead of one who waits.
-//! - **A process that is killed at any instruction loses nothing but itself**, whether it enters, waits, holds or leaves. Its slot or its
-//!   place passes to the next in line, as soon as the first of them who is alive looks: every 20 ms. Nothing has to be started for it. The next holder of its
-//!   slot is told: [`Permit::recovered`].
-//! - A place or a permit belongs to the process that took it. A process that is forked does not inherit it: what it does to its copy has no
-//!   effect. It may enter for itself. How a slot is handed to a child on purpose: [`Permit::spawn`], [`Permit::start`], [`Permit::hand_over`].
-//! - Where nobody else is, coming and going take one compare-and-swap each and no system call. Where somebody is and there is a slot, a few dozen
-//!   instructions.
+//! - At most as many processes hold a slot as there are slots, and in a group lock only those of one session.
+//! - **FIFO** across processes: if one `enter` returns before another begins, it is granted first. In a group lock, too: a
+//!   process does not join the holders of its session ahead of a waiter.
+//! - **A process that is killed at any instruction loses nothing but itself**, whether it enters, waits, holds or releases.
+//!   The kernel tells the waiter at the front of the queue, which reclaims the slot within a few milliseconds. Nothing has
+//!   to be started for it. The next holder of the slot is told: [`Permit::recovered`].
+//! - A place or a permit belongs to the process that took it. A process that is forked does not inherit it: what it does to
+//!   its copy has no effect. It may enter for itself. How a slot is handed to a child on purpose: [`Permit::spawn`],
+//!   [`Permit::start`], [`Permit::hand_over`].
+//! - Where no other process is, acquiring and releasing take one compare-and-swap each and no system call. Where another
+//!   process is and there is a slot, they take a few dozen instructions.
+//! - A waiter sleeps, and costs nothing. One that has waited for 50 ms starts a thread that waits for the end of other
+//!   processes in its stead.
 //!
-//! The engine is [`doorway_core::engines::named_lock`], which the checker explores with processes that are killed between any two steps: the
-//! functions that run here are those that it runs.
+//! The engine is [`doorway_core::engines::named_lock`], which the checker explores with processes that are killed between any
+//! two steps: the functions that run here are those that it runs.
 //!
 //! # What is not promised
 //!
-//! - A process that is *stopped* (SIGSTOP, a frozen container, a debugger) is alive: it keeps its slot or its place. If it is
-//!   stopped in the few dozen instructions in which it has the table's guard, nobody else can enter or leave until it goes on.
+//! - A process that is *stopped* (SIGSTOP, a frozen container, a debugger) is alive: it keeps its slot or its place. If it
+//!   is stopped in the few dozen instructions in which it has the table lock, no other process can enter or release until it
+//!   goes on.
 //! - A process counts as dead when its PID, start time and boot ID no longer match a live process: the table is in the module
 //!   `liveness` of the source. A lock keeps to the PID and time namespace in which it was made, and is an
 //!   [error](Error::Namespace) in others.
-//! - The guard goes to whoever is quick: who is always too late for it does not even get a place in line. With a place nobody starves.
-//! - Whoever may write the file can do harm: break the exclusion, or, by cutting it off, have its users killed (SIGBUS). It cannot make them
-//!   touch other memory. Files have mode 0600.
+//! - A process that is always too late for the table lock does not even get a place in the queue. With a place no process
+//!   starves.
+//! - A process that may write the file can do harm: break the exclusion, or, by cutting the file off, have its users killed
+//!   (SIGBUS). It cannot make them touch other memory. Files have mode 0600.
 //! - `exit` without dropping permits is a death as far as [`Permit::recovered`] is concerned.
+//!
+//! # Where things are
+//!
+//! An acquire goes through `acquire` (the doorway), `entries` (an entry of the process table), `waiting` (the sleep, what ends
+//! it, and the watch for deaths) and ends in `place` (the permit). `hand_over` gives a slot to a child, `management` changes
+//! the settings, `status` shows the lock, `liveness` decides which process is dead, `file` is the file, and `memory` is what
+//! the engine sees of it.
 
 mod acquire;
 mod directory;

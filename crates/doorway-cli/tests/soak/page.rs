@@ -90,6 +90,9 @@ pub(crate) struct Watched {
 /// The shared page.
 pub(crate) struct Page {
     counts: [AtomicU64; COUNTS],
+    /// Not zero if a wait that is stalled for too long is a violation: in a soak that was asked for. A short run on
+    /// a busy machine only reports it.
+    pub(crate) judges_waits: AtomicU64,
     /// The longest stalled wait and the longest wait, in nanoseconds.
     pub(crate) stalled: AtomicU64,
     pub(crate) waited: AtomicU64,

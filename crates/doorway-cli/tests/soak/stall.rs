@@ -30,8 +30,7 @@ impl Stall {
     }
 
     /// Measures the wait of a process that nothing has delayed since then, given all processes of the
-    /// lock. Returns whether it is
-    /// stalled for too long.
+    /// lock. Returns whether it is stalled for too long.
     pub(crate) fn is_too_long(&mut self, page: &Page, pid: i32, all: &[i32], since: u64) -> bool {
         if (self.pid, self.since) != (pid, since) {
             *self = Self { pid, since, starved: None };
@@ -46,7 +45,7 @@ impl Stall {
             _ => waited.min(SHORT),
         };
         page.stalled.fetch_max(stalled, SeqCst);
-        stalled > LIMIT.as_nanos() as u64
+        page.judges_waits.load(SeqCst) != 0 && stalled > LIMIT.as_nanos() as u64
     }
 
     /// Measures a wait of this process, as above.

@@ -34,6 +34,7 @@ use core::marker::PhantomData;
 
 pub use self::{
     manage::NotRemoved,
+    recovery::Watched,
     sessions::Name,
     table::Table,
     tally::Tally,

@@ -91,3 +91,23 @@ fn a_thousand_places_wait() {
     }
     assert!(mutex.try_acquire().expect("it works").is_some());
 }
+
+/// Places leave the queue from its middle, its front and its back, and the others keep their order.
+#[test]
+fn places_leave_the_queue_anywhere() {
+    let (_place, locks) = directory();
+    let mutex = locks.mutex("a").expect("it is made");
+    let first = mutex.acquire().expect("it is free");
+    let mut places: Vec<_> = (0..8).map(|_| mutex.enter().expect("there is room")).collect();
+    for at in [3, 0, 5, 2] {
+        drop(places.remove(at));
+    }
+    let newcomer = mutex.enter().expect("there is room");
+    places.push(newcomer);
+    assert!(places.windows(2).all(|pair| pair[0].ticket() < pair[1].ticket()));
+    drop(first);
+    for place in places {
+        drop(place.wait_timeout(Duration::from_secs(60)).expect("it is its turn"));
+    }
+    assert!(mutex.try_acquire().expect("it works").is_some());
+}

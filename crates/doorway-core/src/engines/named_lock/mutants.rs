@@ -46,12 +46,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
         ONE_OF_THREE,
     ),
     mutant(
-        "cuts-the-queue",
-        "a waiter that leaves takes those behind it out of the queue",
-        StarvationFreedom,
-        ONE_OF_THREE,
-    ),
-    mutant(
         "grants-the-last",
         "a slot is granted to the back of the queue",
         OrderedEntry,

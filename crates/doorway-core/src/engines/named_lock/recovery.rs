@@ -8,6 +8,15 @@ use super::{
 };
 use crate::{CompareAndSwap, Mortal, Set, Ticket, others};
 
+/// The processes whose deaths concern a waiter.
+#[derive(Clone, Debug)]
+pub struct Watched {
+    /// Their entries: the waiter right ahead, or the holders.
+    pub entries: Set,
+    /// No process waits ahead.
+    pub is_front: bool,
+}
+
 impl Table {
     /// Derives queue, free slots and tally from the entries, with the table lock. Entries without an
     /// owner become idle: a process died that was about to do that.
@@ -106,14 +115,15 @@ impl Table {
     ) -> Result<(), M::Halt> {
         self.watch_table_lock(m, me)?;
         let watched = self.watched(m, entry, ticket)?;
-        m.each(watched.iter(), |m, i| self.watch_entry(m, me, i))
+        m.each(watched.entries.iter(), |m, i| self.watch_entry(m, me, i))
     }
 
-    /// Returns the entries that a waiter watches.
+    /// Returns the entries that a waiter watches. Goes by the tickets: the queue may be half changed, by a process
+    /// that was killed.
     ///
     /// # Errors
     /// When the memory halts the process.
-    pub fn watched<M: CompareAndSwap>(&self, m: &mut M, entry: usize, ticket: Ticket) -> Result<Set, M::Halt> {
+    pub fn watched<M: CompareAndSwap>(&self, m: &mut M, entry: usize, ticket: Ticket) -> Result<Watched, M::Halt> {
         let used = self.read_used(m)?;
         let nothing = (None::<(Ticket, usize)>, Set::none(self.entries));
         let (ahead, holders) = m.fold(others(entry, used), nothing, |m, (ahead, holders), i| {
@@ -126,12 +136,13 @@ impl Table {
                 _ => (ahead, holders),
             })
         })?;
-        Ok(match ahead {
+        let entries = match ahead {
             Some(_) if m.mutant("watches-holders-only") => Set::none(self.entries),
             Some((_, i)) => Set::none(self.entries).with(i),
             None if m.mutant("watches-waiters-only") => Set::none(self.entries),
             None => holders,
-        })
+        };
+        Ok(Watched { entries, is_front: ahead.is_none() })
     }
 
     /// Looks for all dead processes, and reclaims what they had.

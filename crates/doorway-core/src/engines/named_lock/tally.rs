@@ -157,16 +157,16 @@ impl Tally {
         Self(self.0.wrapping_sub(1 << Self::FREE))
     }
 
-    /// One slot more is free.
+    /// One slot more is free, unless all are.
     #[inline(always)]
     pub(super) const fn one_more_free(self) -> Self {
-        Self(self.0.wrapping_add(1 << Self::FREE))
+        if self.free() >= self.slots() { self } else { Self(self.0 + (1 << Self::FREE)) }
     }
 
     /// Returns the top of the stack of free slots: how many slots are taken.
     #[inline(always)]
     pub(super) const fn top(self) -> u32 {
-        (self.slots() as u32).wrapping_sub(self.free() as u32) & Self::MAX as u32
+        (self.slots() as u32).saturating_sub(self.free() as u32)
     }
 
     /// Whether there is a slot that may be granted.

@@ -85,7 +85,7 @@ impl Evidence<'_> {
         }
         let before = if now - until > PAUSE { 0 } else { self.long_yields.load(Relaxed).min(10) };
         self.long_yields.store(before + 1, Relaxed);
-        self.no_yields_until.store(now + (8 * took << before).min(PAUSE), Relaxed);
+        self.no_yields_until.store(now + took.saturating_mul(8 << before).min(PAUSE), Relaxed);
     }
 }
 

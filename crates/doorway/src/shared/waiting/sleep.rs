@@ -22,7 +22,7 @@ use std::{
 
 use doorway_core::{
     Register, Registers, Value,
-    engines::named_lock::{Ends, Link, Owner, State},
+    engines::named_lock::{Ends, Owner, State},
     raw,
 };
 use rustix::{
@@ -52,8 +52,9 @@ const FIRST_LOOK_OF_MANY: Duration = Duration::from_millis(250);
 const MANY: usize = 32;
 /// A waiter looks again after this time, should a wake-up have been lost with a process that was killed.
 const LOOK: Duration = Duration::from_secs(10);
-/// The same at the front of the queue, and where the kernel notifies of nothing.
-const LOOK_AT_FRONT: Duration = Duration::from_secs(1);
+/// The same at the front of the queue. A process that was killed while it held the table lock, and that neither
+/// held a slot nor waited, is found that way: nothing tells the waiters of its end.
+const LOOK_AT_FRONT: Duration = Duration::from_millis(100);
 /// How often a waiter looks if the system has no descriptor or thread left to watch with.
 const LOOK_WITHOUT_WATCHER: Duration = Duration::from_millis(100);
 /// For how long the slot of a command that has ended is left to its `doorway run` to take back.
@@ -138,7 +139,8 @@ impl Wait {
     /// one of them has ended.
     fn watch(&mut self, m: &mut Mapped<'_>, entry: usize, seen: State) -> Result<Option<Duration>, Stop> {
         let mut pidfds = Vec::new();
-        for (_, owner) in watched(m, entry, seen)? {
+        let (owners, is_front) = watched(m, entry, seen)?;
+        for (_, owner) in owners {
             match pidfd(owner) {
                 Ok(Some(pidfd)) => pidfds.push(pidfd),
                 Ok(None) => return Ok(None),
@@ -150,7 +152,6 @@ impl Wait {
         }
         let Some(watcher) = &self.watcher else { return Ok(Some(LOOK_WITHOUT_WATCHER)) };
         watcher.watch(pidfds);
-        let is_front = m.read(m.file.table().ends())?.front == Link::to(entry);
         Ok(Some(if is_front { LOOK_AT_FRONT } else { LOOK }))
     }
 
@@ -168,7 +169,7 @@ impl Wait {
             let keeper = m.file.keeper(*entry).filter(|keeper| keeper != owner);
             keeper.is_some_and(|keeper| !liveness::is_dead(keeper)) && liveness::is_dead(*owner)
         };
-        if !watched(m, entry, seen)?.iter().any(is_kept) {
+        if !watched(m, entry, seen)?.0.iter().any(is_kept) {
             return Ok(true);
         }
         let asleep = m.file.asleep(entry).ok_or(Stop::Damaged)?;
@@ -182,15 +183,16 @@ impl Wait {
     }
 }
 
-/// Returns the entries that a waiter watches, with their owners, itself left out.
-fn watched(m: &mut Mapped<'_>, entry: usize, seen: State) -> Result<Vec<(usize, Owner)>, Stop> {
-    let State::Waiting(ticket) = seen else { return Ok(Vec::new()) };
+/// Returns the entries that a waiter watches, with their owners, and whether it is at the front of the queue.
+fn watched(m: &mut Mapped<'_>, entry: usize, seen: State) -> Result<(Vec<(usize, Owner)>, bool), Stop> {
+    let State::Waiting(ticket) = seen else { return Ok((Vec::new(), true)) };
     let table = m.file.table();
+    let watched = table.watched(m, entry, ticket)?;
     let mut owners = Vec::new();
-    for i in table.watched(m, entry, ticket)?.iter() {
+    for i in watched.entries.iter() {
         owners.extend(m.read(table.owner(i))?.map(|owner| (i, owner)));
     }
-    Ok(owners)
+    Ok((owners, watched.is_front))
 }
 
 /// Returns a descriptor that is readable once the process has ended; `None` if it has.
