@@ -40,7 +40,7 @@ fn usual_capacity() -> Result<usize, Error> {
     entries.ok_or_else(|| Error::Capacity { asked: text.to_string_lossy().into_owned(), most: MOST })
 }
 
-/// Part of a name that nobody else takes meanwhile, in a container with the same numbers of processes either.
+/// Returns a part of a name that no other process takes meanwhile, also in a container with the same PIDs.
 pub(super) fn unique() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let now = clock_gettime(ClockId::Realtime);
@@ -71,7 +71,7 @@ impl Directory {
     /// `sudo -u`.
     ///
     /// # Errors
-    /// When somebody else could put files there, or it cannot be made.
+    /// When another user could put files there, or it cannot be made.
     pub fn of_user() -> Result<Self, Error> {
         Self::at(chosen().unwrap_or_else(|| format!("/dev/shm/doorway-{}", getuid().as_raw()).into()))
     }
@@ -79,7 +79,7 @@ impl Directory {
     /// This directory; made with mode 0700 if it is not there.
     ///
     /// # Errors
-    /// When somebody else could put files there, or it cannot be made.
+    /// When another user could put files there, or it cannot be made.
     pub fn at(path: impl Into<PathBuf>) -> Result<Self, Error> {
         Self::found(path.into(), None)
     }
@@ -87,16 +87,16 @@ impl Directory {
     /// `$DOORWAY_DIR`, else `/dev/shm/doorway-group-GID`: as [`of_user`](Self::of_user), for everybody in a group.
     ///
     /// # Errors
-    /// When somebody who is not in the group could put files there, or it cannot be made.
+    /// When a user outside of the group could put files there, or it cannot be made.
     pub fn of_group(gid: u32) -> Result<Self, Error> {
         Self::for_group(chosen().unwrap_or_else(|| format!("/dev/shm/doorway-group-{gid}").into()), gid)
     }
 
     /// This directory, for everybody in a group; made with mode 0770 if it is not there. Locks are made with mode 0660, and such
-    /// locks are trusted, whoever of the group has made them.
+    /// locks are trusted, whichever user of the group has made them.
     ///
     /// # Errors
-    /// When somebody who is not in the group could put files there, or it cannot be made.
+    /// When a user outside of the group could put files there, or it cannot be made.
     pub fn for_group(path: impl Into<PathBuf>, gid: u32) -> Result<Self, Error> {
         Self::found(path.into(), Some(gid))
     }
@@ -107,7 +107,7 @@ impl Directory {
         let stat = match rustix::fs::lstat(&directory.path) {
             Err(Errno::NOENT) => {
                 match directory.make() {
-                    Ok(()) | Err(Errno::EXIST) => {} // somebody else has made it meanwhile
+                    Ok(()) | Err(Errno::EXIST) => {} // another process has made it meanwhile
                     Err(errno) => return Err(fail(errno)),
                 }
                 rustix::fs::lstat(&directory.path)
@@ -118,7 +118,7 @@ impl Directory {
         Ok(directory)
     }
 
-    /// One of a group is made elsewhere first: nobody sees it before it is the group's.
+    /// Makes the directory. One of a group is made elsewhere first, so that it is the group's before it has its name.
     fn make(&self) -> Result<(), Errno> {
         let Some(gid) = self.group else { return rustix::fs::mkdir(&self.path, Mode::RWXU) };
         let hidden = self.path.with_file_name(format!(".{}", unique()));
@@ -222,7 +222,7 @@ impl Directory {
         Error::Directory { path: self.path.clone(), why }
     }
 
-    /// Whether nobody else can put files there.
+    /// Checks that no other user can put files there.
     fn trust(&self, stat: &Stat) -> Result<(), Error> {
         if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
             return Err(self.wrong(NO_DIRECTORY));
@@ -269,7 +269,7 @@ impl Directory {
         }
     }
 
-    /// Runs with nobody else removing files here. The kernel lets go of it when a process dies.
+    /// Runs while no other process removes files here. The kernel releases that lock when a process dies.
     pub(super) fn alone<T>(&self, directory: &OwnedFd, run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         let fail = |errno| Error::system(&self.path, errno);
         rustix::io::retry_on_intr(|| rustix::fs::flock(directory, FlockOperation::LockExclusive)).map_err(fail)?;

@@ -17,7 +17,7 @@ pub enum Error {
     /// There is no such lock.
     #[error("{0}: there is no such lock; `doorway run` makes it")]
     Missing(PathBuf),
-    /// Somebody else could put files there.
+    /// Another user could put files there.
     #[error("{path}: {why}; take a directory of your own, mode 0700, or one of the group's, mode 0770")]
     Directory {
         /// The directory.
@@ -53,7 +53,7 @@ pub enum Error {
         /// The one known here.
         known: u32,
     },
-    /// What is in the file cannot be: somebody has written into it.
+    /// What is in the file cannot be: another program has written into it.
     #[error("{0} is damaged, somebody has written into it: stop its users, remove it")]
     Damaged(PathBuf),
     /// The lock is of another kind.
@@ -108,10 +108,10 @@ pub enum Error {
     /// The place or permit belongs to the process that forked this one.
     #[error("{0}: a place or a permit is not inherited by fork: enter again")]
     Forked(PathBuf),
-    /// Processes of this lock are numbered in another namespace, so that nobody could tell here who is dead.
+    /// Processes of this lock are numbered in another namespace: here it cannot be told which of them are dead.
     #[error("{0} belongs to another pid or time namespace (a container?): take another directory, or remove it")]
     Namespace(PathBuf),
-    /// This process cannot tell the others who it is: they would take it for dead.
+    /// This process cannot be identified: others would take it for dead.
     #[error(
         "{path}: this process cannot be identified ({source}); mount /proc, or raise the limit of open files (ulimit -n)"
     )]
@@ -129,7 +129,7 @@ pub enum Error {
         /// The process.
         pid: i32,
     },
-    /// Somebody holds or waits.
+    /// Processes hold slots or wait.
     #[error(
         "{path} is in use: {holders} hold and {waiting} wait; `doorway drain` it, and try again when they have gone"
     )]

@@ -19,17 +19,17 @@ pub(super) struct Map {
     len: usize,
 }
 
-// SAFETY: these are atomic words, which any thread may use, and the mapping belongs to nobody else.
+// SAFETY: these are atomic words, which any thread may use, and the mapping belongs to this value alone.
 unsafe impl Send for Map {}
 // SAFETY: as above.
 unsafe impl Sync for Map {}
 
 impl Map {
-    /// The first words of a file, shared with everybody who maps it.
+    /// Maps the first words of a file, shared with all processes that map it.
     pub(super) fn of(file: &OwnedFd, len: usize) -> Result<Self, Errno> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: the system chooses where, so nothing is replaced; all bytes of a mapping are initialised, and as atomic words
-        // any value is fine, whoever writes it.
+        // any value is fine, whichever process writes it.
         let start = unsafe { mmap(ptr::null_mut(), len * 8, access, MapFlags::SHARED, file, 0)? };
         Ok(Self { words: NonNull::new(start.cast()).ok_or(Errno::NOMEM)?, len })
     }
@@ -40,7 +40,7 @@ impl Map {
         // SAFETY: as above.
         let start = unsafe { mmap_anonymous(ptr::null_mut(), len * 8, access, MapFlags::PRIVATE)? };
         let map = Self { words: NonNull::new(start.cast()).ok_or(Errno::NOMEM)?, len };
-        // SAFETY: the mapping is ours, and nobody has a reference into it yet.
+        // SAFETY: the mapping is ours, and there is no reference into it yet.
         unsafe { madvise(start, len * 8, Advice::LinuxWipeOnFork)? };
         Ok(map)
     }
@@ -55,7 +55,7 @@ impl Map {
 
 impl Drop for Map {
     fn drop(&mut self) {
-        // SAFETY: whoever had a reference into it had borrowed `self`.
+        // SAFETY: a reference into it would borrow `self`.
         let _ = unsafe { munmap(self.words.as_ptr().cast(), self.len * 8) };
     }
 }
@@ -64,6 +64,6 @@ impl Drop for Map {
 pub(super) fn low_half(word: &AtomicU64) -> &AtomicU32 {
     let half = usize::from(cfg!(target_endian = "big"));
     // SAFETY: it lies within the word and is aligned. To the other half and to the whole word there are atomic accesses only. It is
-    // given to the system, which compares it, and to nobody else.
+    // given to the system, which compares it, and to nothing else.
     unsafe { &*ptr::from_ref(word).cast::<AtomicU32>().add(half) }
 }

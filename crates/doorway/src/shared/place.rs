@@ -93,7 +93,7 @@ impl<'a> Place<'a> {
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        // Of a file that is lost nobody cares.
+        // A lock that is lost has nothing to release.
         let _ = self.lock.abandon(&self.position, None);
     }
 }
@@ -147,8 +147,8 @@ impl<'a> Permit<'a> {
         self.lock.check()
     }
 
-    /// Notes for [`status`](Lock::status) that it is held from now on. Who has waited for its slot has noted it already; who has not
-    /// saves the time that a look at the clock takes, which is more than that of a whole passage.
+    /// Notes for [`status`](Lock::status) that the slot is held from now on. A process that has waited for its slot has noted
+    /// it already; one that has not saves the time of reading a clock, which is longer than a whole passage.
     pub fn note(&self) {
         self.lock.stamp_holder(&self.position);
     }
@@ -157,7 +157,7 @@ impl<'a> Permit<'a> {
 impl Drop for Permit<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        // Of a file that is lost nobody cares.
+        // A lock that is lost has nothing to release.
         let _ = self.lock.release(&self.position);
     }
 }

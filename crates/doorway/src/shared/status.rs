@@ -222,7 +222,7 @@ mod tests {
             panic!("it is {} and not {line}", command(pid));
         };
         becomes("cat - -");
-        // It ends, and nobody hears of it yet.
+        // It ends, and is not reaped yet.
         drop(child.stdin.take());
         becomes("[cat]");
         child.wait().expect("it has ended");

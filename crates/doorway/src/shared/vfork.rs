@@ -146,7 +146,7 @@ impl Stack {
 
 impl Drop for Stack {
     fn drop(&mut self) {
-        // SAFETY: nobody uses it any more.
+        // SAFETY: the child has called exec or ended, and this thread does not use it any more.
         let _ = unsafe { munmap(self.start, self.len) };
     }
 }
