@@ -52,9 +52,10 @@ const FIRST_LOOK_OF_MANY: Duration = Duration::from_millis(250);
 const MANY: usize = 32;
 /// A waiter looks again after this time, should a wake-up have been lost with a process that was killed.
 const LOOK: Duration = Duration::from_secs(10);
-/// The same at the front of the queue. A process that was killed while it held the table lock, and that neither
-/// held a slot nor waited, is found that way: nothing tells the waiters of its end.
-const LOOK_AT_FRONT: Duration = Duration::from_millis(100);
+/// The same at the front of the queue, and behind an entry without an owner, which a process was about to reclaim
+/// when it was killed. A process that was killed while it held the table lock, and that neither held a slot nor
+/// waited, is found that way: nothing tells the waiters of its end.
+const LOOK_SOON: Duration = Duration::from_millis(100);
 /// How often a waiter looks if the system has no descriptor or thread left to watch with.
 const LOOK_WITHOUT_WATCHER: Duration = Duration::from_millis(100);
 /// For how long the slot of a command that has ended is left to its `doorway run` to take back.
@@ -139,7 +140,7 @@ impl Wait {
     /// one of them has ended.
     fn watch(&mut self, m: &mut Mapped<'_>, entry: usize, seen: State) -> Result<Option<Duration>, Stop> {
         let mut pidfds = Vec::new();
-        let (owners, is_front) = watched(m, entry, seen)?;
+        let (owners, is_to_look_soon) = watched(m, entry, seen)?;
         for (_, owner) in owners {
             match pidfd(owner) {
                 Ok(Some(pidfd)) => pidfds.push(pidfd),
@@ -152,7 +153,7 @@ impl Wait {
         }
         let Some(watcher) = &self.watcher else { return Ok(Some(LOOK_WITHOUT_WATCHER)) };
         watcher.watch(pidfds);
-        Ok(Some(if is_front { LOOK_AT_FRONT } else { LOOK }))
+        Ok(Some(if is_to_look_soon { LOOK_SOON } else { LOOK }))
     }
 
     /// Leaves the slot of a command that has ended to its `doorway run` for a moment: if that releases it,
@@ -183,7 +184,7 @@ impl Wait {
     }
 }
 
-/// Returns the entries that a waiter watches, with their owners, and whether it is at the front of the queue.
+/// Returns the entries that a waiter watches, with their owners, and whether it has to look again soon.
 fn watched(m: &mut Mapped<'_>, entry: usize, seen: State) -> Result<(Vec<(usize, Owner)>, bool), Stop> {
     let State::Waiting(ticket) = seen else { return Ok((Vec::new(), true)) };
     let table = m.file.table();
@@ -192,7 +193,8 @@ fn watched(m: &mut Mapped<'_>, entry: usize, seen: State) -> Result<(Vec<(usize,
     for i in watched.entries.iter() {
         owners.extend(m.read(table.owner(i))?.map(|owner| (i, owner)));
     }
-    Ok((owners, watched.is_front))
+    let is_to_look_soon = watched.is_front || owners.len() < watched.entries.len();
+    Ok((owners, is_to_look_soon))
 }
 
 /// Returns a descriptor that is readable once the process has ended; `None` if it has.
