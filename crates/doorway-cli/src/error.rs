@@ -103,12 +103,12 @@ impl Failure {
         };
         ExitCode::from(match self {
             Self::Named(Lost(_) | Damaged(_) | Truncated { .. }) | Self::LostSlot | Self::RemovedMeanwhile(_) => 69,
-            Self::Named(Identity { .. } | System { .. })
+            Self::Named(Identity { .. } | System { .. } | Full { .. })
             | Self::Supervise { .. }
             | Self::NoRoom { .. }
             | Self::Checkpoint(CheckpointError::Read { .. } | CheckpointError::Write { .. }) => 71,
             Self::Nested { .. } => 73,
-            Self::Named(Full { .. } | Busy { .. } | Stuck { .. }) => 75,
+            Self::Named(Busy { .. } | Stuck { .. }) => 75,
             Self::Named(Kind { .. } | Slots { .. } | Foreign { .. } | Version { .. } | Namespace(_)) => 78,
             #[cfg(feature = "etcd")]
             Self::Etcd(error) => on_etcd(error),

@@ -120,6 +120,25 @@ fn no_file_descriptors_left_is_an_error_of_the_system() {
     assert_eq!(output.status.code(), Some(71), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// Nor is a lock that has no room for another waiter, which is not a time-out either.
+#[test]
+fn a_full_lock_is_an_error_of_the_system() {
+    let locks = Locks::new();
+    let directory = Directory::at(locks.path("")).expect("it is ours").with_capacity(4);
+    let gpu = directory.semaphore("gpu", 1).expect("it is made");
+    // This process must not hold a slot: the command would be one of its own.
+    gpu.drain().expect("it works");
+    let places: Vec<_> = (0..4).map(|_| gpu.enter().expect("there is room")).collect();
+    let ran = locks.ran(&["run", "gpu", "--", "true"]);
+    assert_eq!(ran.code, Some(71), "{}", ran.err);
+    assert!(ran.err.contains("4 processes hold or wait"), "{}", ran.err);
+    drop(places);
+    gpu.resume().expect("it works");
+    // A handle keeps its entries for later.
+    drop(gpu);
+    locks.prints(&["run", "gpu", "--", "true"]);
+}
+
 /// What a command leaves behind does not keep its slot, whatever it has inherited.
 #[test]
 fn a_daemon_that_is_left_behind_does_not_keep_the_slot() {
