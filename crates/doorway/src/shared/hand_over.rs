@@ -68,6 +68,8 @@ impl HandOver {
             let _ = table.hand_over(&mut m, self.entry, me, from);
             return Err(Errno::STALE.into());
         }
+        // It watches the parent, and has to watch this process.
+        self.file.wake_front();
         Ok(())
     }
 }
@@ -106,9 +108,7 @@ impl Permit<'_> {
         // SAFETY: what runs between `fork` and `exec` is `adopt`, which allocates nothing, takes no lock, and
         // changes memory that is mapped for all.
         unsafe { command.pre_exec(move || hand_over.adopt()) };
-        let child = command.spawn();
-        self.lock.file.wake_front();
-        child
+        command.spawn()
     }
 
     /// Starts a program, as [`spawn`](Self::spawn) does, that is like this process in everything but its words
@@ -155,10 +155,7 @@ impl Permit<'_> {
         let environment: Vec<_> = environment.into_iter().map(variable).collect::<Result<_, _>>()?;
         let hand_over = self.hand_over();
         let first = || hand_over.adopt();
-        let started =
-            vfork::start(&words, &environment, &first, |pid| then(pid.as_raw_nonzero().get().cast_unsigned()));
-        self.lock.file.wake_front();
-        started
+        vfork::start(&words, &environment, &first, |pid| then(pid.as_raw_nonzero().get().cast_unsigned()))
     }
 }
 

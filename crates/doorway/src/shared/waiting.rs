@@ -40,8 +40,9 @@ impl Lock {
             _ => return Err(Error::Forked(self.path().into()).into()),
         };
         let spot = table.wait(&mut m, me, entry, Spot { ticket, slot: None, recovered: false, fast: false })?;
-        if m.watched() {
-            // Another waiter is at the front now, and has to watch the holders.
+        if m.watched() || self.file.is_long_wait(entry, ticket) {
+            // Another waiter is at the front now, and has to watch the holders. It watches only if it has waited
+            // for long, and this process has waited for longer.
             self.file.wake_front();
         }
         *position = Position::new(entry, spot);

@@ -21,7 +21,7 @@ use std::{
 };
 
 use doorway_core::{
-    Register, Registers, Value,
+    Register, Registers, Ticket, Value,
     engines::named_lock::{Ends, Owner, State},
     raw,
 };
@@ -217,13 +217,22 @@ fn sleep_on(asleep: &AtomicU64, limit: Duration) {
 impl File {
     /// Returns when the waiter entered.
     fn entered(&self, entry: usize, seen: State, now: Instant) -> Instant {
-        let word = |word: usize| self.words().get(entry * entry::WORDS + word).map_or(0, |word| word.load(Relaxed));
         let State::Waiting(ticket) = seen else { return now };
+        now.checked_sub(self.waited(entry, ticket)).unwrap_or(now)
+    }
+
+    /// Returns how long the process has waited that entered with this ticket.
+    fn waited(&self, entry: usize, ticket: Ticket) -> Duration {
+        let word = |word: usize| self.words().get(entry * entry::WORDS + word).map_or(0, |word| word.load(Relaxed));
         if word(entry::STAMPED) != raw::number(ticket) {
-            return now;
+            return Duration::ZERO;
         }
-        let waited = entries::now().saturating_sub(word(entry::ENTERED));
-        now.checked_sub(Duration::from_nanos(waited)).unwrap_or(now)
+        Duration::from_nanos(entries::now().saturating_sub(word(entry::ENTERED)))
+    }
+
+    /// Whether the process has waited for so long that waiters behind it may watch. The clock is coarse.
+    pub(in super::super) fn is_long_wait(&self, entry: usize, ticket: Ticket) -> bool {
+        self.waited(entry, ticket) >= FIRST_LOOK / 2
     }
 
     /// The word that says that the waiter of this entry sleeps.
