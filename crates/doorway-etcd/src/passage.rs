@@ -218,7 +218,8 @@ impl Passage {
         self.lost_error()
     }
 
-    /// Takes a slot, on these conditions besides. If it cannot, somebody else was faster, and the copy of the line will say so.
+    /// Takes a slot, on these conditions besides. If it cannot, another client was faster, and the replica will
+    /// say so.
     async fn take(&mut self, number: usize, rule: Rule, besides: Option<Compare>) -> Result<(), Error> {
         let (hall, id) = (&self.hall, self.hall.lease.id);
         let (keys, place) = (&hall.keys, &self.place);

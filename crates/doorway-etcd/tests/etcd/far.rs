@@ -121,7 +121,7 @@ async fn a_long_line_goes_in_by_itself_and_tells_few() {
     waits(&mut last).await;
     assert!((PLACES - 3..PLACES).contains(&last.ahead()), "{}", last.ahead());
     crowd.places[PLACES - 1] = Some(last);
-    // Those who follow the whole line pass first.
+    // The places that follow the whole line pass first.
     for who in 0..PLACES - 12 {
         crowd.passes(who).await.expect("it is let in").expect("nothing stands in the way");
     }
@@ -234,7 +234,7 @@ async fn a_lock_with_a_long_line_is_drained_and_resumed_and_changed() {
     lock.set_slots(3).await.expect("it is changed");
     let second = second.await.expect("it does not panic").expect("it is let in");
     let third = third.await.expect("it does not panic").expect("it is let in");
-    // Fewer: nobody goes in before all three have left.
+    // Fewer: no place is granted a slot before all three holders have left.
     lock.set_slots(1).await.expect("it is changed");
     let mut next = crowd.place(42);
     crowd.workers[41].leave(third).await.expect("it leaves");
