@@ -99,7 +99,8 @@ impl Failure {
     /// What the command ends with; see `doorway run --help`.
     pub(crate) fn exit_code(&self) -> ExitCode {
         use shared::Error::{
-            Busy, Damaged, Foreign, Full, Identity, Kind, Lost, Namespace, Slots, Stuck, System, Truncated, Version,
+            Busy, Damaged, Foreign, Full, Identity, Kind, Lost, Namespace, Namespaces, Slots, Stuck, System, Truncated,
+            Version,
         };
         ExitCode::from(match self {
             Self::Named(Lost(_) | Damaged(_) | Truncated { .. }) | Self::LostSlot | Self::RemovedMeanwhile(_) => 69,
@@ -109,7 +110,9 @@ impl Failure {
             | Self::Checkpoint(CheckpointError::Read { .. } | CheckpointError::Write { .. }) => 71,
             Self::Nested { .. } => 73,
             Self::Named(Busy { .. } | Stuck { .. }) => 75,
-            Self::Named(Kind { .. } | Slots { .. } | Foreign { .. } | Version { .. } | Namespace(_)) => 78,
+            Self::Named(
+                Kind { .. } | Slots { .. } | Foreign { .. } | Version { .. } | Namespace(_) | Namespaces(_),
+            ) => 78,
             #[cfg(feature = "etcd")]
             Self::Etcd(error) => on_etcd(error),
             _ => 2,

@@ -34,8 +34,8 @@ pub(crate) fn holder_around(lock: &str, name: &str, holders: &[Who]) -> Option<i
         .filter_map(|(ticket, _)| ticket.parse().ok())
         .collect();
     let ancestors = ancestors();
-    let is_around =
-        |who: &&Who| tickets.contains(&who.ticket) || (ancestors.contains(&who.pid) && is_of_this_machine(who, name));
+    let is_ancestor = |who: &Who| !who.foreign && ancestors.contains(&who.pid) && is_of_this_machine(who, name);
+    let is_around = |who: &&Who| tickets.contains(&who.ticket) || is_ancestor(who);
     holders.iter().find(is_around).map(|who| who.pid)
 }
 

@@ -30,6 +30,9 @@ pub(crate) struct Who {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) host: Option<String>,
     pub(crate) pid: i32,
+    /// It is in another PID namespace, where `pid` is its number.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) foreign: bool,
     pub(crate) ticket: u64,
     pub(crate) session: Option<String>,
     /// For how long it has been where it is, if that is known.

@@ -5,6 +5,7 @@
 mod bench;
 mod check;
 mod checkpoint;
+mod containers;
 mod equivalent;
 #[cfg(feature = "etcd")]
 mod etcd;

@@ -175,11 +175,7 @@ impl Lock {
     /// in another namespace.
     #[cold]
     fn identify(&self) -> Result<Owner, Error> {
-        let identity = |errno| Error::identity(self.path(), errno);
-        if liveness::namespaces().map_err(identity)? != self.file.namespaces() {
-            return Err(Error::Namespace(self.path().into()));
-        }
-        let me = liveness::myself().map_err(identity)?;
+        let me = self.file.identify()?;
         self.own.words()[ME].store(Some(me).word() as u64, Relaxed);
         Ok(me)
     }

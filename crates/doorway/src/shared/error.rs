@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use super::Kind;
+use super::{Kind, liveness::MOST_NAMESPACES};
 
 /// What went wrong, with which file, and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -108,9 +108,15 @@ pub enum Error {
     /// The place or permit belongs to the process that forked this one.
     #[error("{0}: a place or a permit is not inherited by fork: enter again")]
     Forked(PathBuf),
-    /// Processes of this lock are numbered in another namespace: here it cannot be told which of them are dead.
-    #[error("{0} belongs to another pid or time namespace (a container?): take another directory, or remove it")]
+    /// `/proc` shows the processes of another PID namespace: it does not tell which processes of this one are dead.
+    #[error(
+        "{0}: /proc shows the processes of another PID namespace; mount that of this one (mount -t proc proc /proc, \
+         unshare --mount-proc)"
+    )]
     Namespace(PathBuf),
+    /// Processes of too many namespaces have used the lock.
+    #[error("{0}: processes of {max} containers have used this lock; remove it (doorway rm) while no process uses it", max = MOST_NAMESPACES)]
+    Namespaces(PathBuf),
     /// This process cannot be identified: others would take it for dead.
     #[error(
         "{path}: this process cannot be identified ({source}); mount /proc, or raise the limit of open files (ulimit -n)"

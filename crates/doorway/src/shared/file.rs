@@ -1,7 +1,7 @@
 //! The file of a lock: a page of header, the process table, the names of sessions.
 //!
 //! ```text
-//! page 0                       header: what the lock is
+//! page 0                       header: what the lock is, and the namespaces of its processes
 //! then                         entries, a line of 16 words each, 32 to a page
 //! after the last entry         a line for the registers that belong to no entry
 //! then                         the names of sessions, 8 words each
@@ -20,9 +20,9 @@
 use std::{
     convert::Infallible,
     ops::Range,
-    os::fd::AsRawFd,
+    os::fd::{AsFd, AsRawFd, BorrowedFd},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering::SeqCst},
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
 };
 
 use doorway_core::{
@@ -39,12 +39,12 @@ use rustix::{
 use super::{
     Directory, Error, Kind,
     directory::{MOST, unique},
-    liveness,
+    liveness::{MOST_NAMESPACES, Namespace},
     map::Map,
 };
 
 const MAGIC: u64 = u64::from_le_bytes(*b"doorway\n");
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 
 /// Words of the header.
 const HEADER: usize = 512;
@@ -85,8 +85,8 @@ mod at {
     pub(super) const VERSION: usize = 1;
     pub(super) const KIND: usize = 2;
     pub(super) const ENTRIES: usize = 3;
-    pub(super) const PID_NAMESPACE: usize = 4;
-    pub(super) const TIME_NAMESPACE: usize = 5;
+    /// The namespaces of its processes.
+    pub(super) const NAMESPACES: usize = super::HEADER - super::MOST_NAMESPACES;
 }
 
 /// What a lock is to be if it has to be made, and has to be if it is there.
@@ -112,8 +112,8 @@ pub(super) struct File {
     fd: OwnedFd,
     table: Table,
     kind: Kind,
-    /// The PID and time namespaces that it belongs to.
-    namespaces: [u64; 2],
+    /// The number of this process's namespace, counted from 1; 0 until it is known. A forked process may be in another.
+    namespace: AtomicUsize,
     path: PathBuf,
     directory: Directory,
 }
@@ -189,12 +189,8 @@ impl File {
         if found != words(entries) as u64 * 8 {
             return Err(truncated(words(entries)));
         }
-        let namespaces = [word(at::PID_NAMESPACE), word(at::TIME_NAMESPACE)];
-        if namespaces != liveness::namespaces().map_err(|errno| Error::identity(&path, errno))? {
-            return Err(Error::Namespace(path));
-        }
         let (table, _) = layout(kind, entries, 1);
-        let file = Self { map, fd, table, kind, namespaces, path, directory: directory.clone() };
+        let file = Self { map, fd, table, kind, namespace: AtomicUsize::new(0), path, directory: directory.clone() };
         if file.is_removed() {
             return Err(Error::Lost(file.path));
         }
@@ -248,12 +244,9 @@ impl File {
             map.words()[HEADER + cell.index].store(cell.init.word() as u64, SeqCst);
         });
         let set = |i: usize, word: u64| map.words()[i].store(word, SeqCst);
-        let [pids, times] = liveness::namespaces().map_err(|errno| Error::identity(path, errno))?;
         set(at::VERSION, u64::from(VERSION));
         set(at::KIND, wanted.kind as u64);
         set(at::ENTRIES, entries as u64);
-        set(at::PID_NAMESPACE, pids);
-        set(at::TIME_NAMESPACE, times);
         set(at::MAGIC, MAGIC);
         let linked = if named {
             let linked = rustix::fs::linkat(&at, &hidden, &at, name, AtFlags::empty());
@@ -367,8 +360,22 @@ impl File {
         &self.table
     }
 
-    pub(super) fn namespaces(&self) -> [u64; 2] {
-        self.namespaces
+    /// The namespaces of the lock's processes.
+    pub(super) fn namespaces(&self) -> &[AtomicU64] {
+        &self.map.words()[at::NAMESPACES..HEADER]
+    }
+
+    /// The namespace of this process, once it is [identified](Self::identify).
+    pub(super) fn namespace(&self) -> Option<Namespace> {
+        self.namespace.load(SeqCst).checked_sub(1).map(Namespace)
+    }
+
+    pub(super) fn set_namespace(&self, Namespace(number): Namespace) {
+        self.namespace.store(number + 1, SeqCst);
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 
     pub(super) fn kind(&self) -> Kind {

@@ -25,7 +25,7 @@ use super::{
     Error, Lock, Permit,
     entries::Position,
     file::{File, entry},
-    liveness,
+    liveness::{self, Birthplace},
     memory::{Mapped, Quick, Stop},
     vfork,
 };
@@ -38,8 +38,7 @@ pub struct HandOver {
     ticket: Ticket,
     /// The parent; `None` if it was forked since it acquired the slot, which is not its own then.
     from: Option<Owner>,
-    /// The device of the parent's `/proc`.
-    proc: Result<u64, Errno>,
+    birthplace: Result<Birthplace, Errno>,
 }
 
 impl HandOver {
@@ -59,7 +58,7 @@ impl HandOver {
             matches!(state, Ok(State::Holding { ticket, .. }) if ticket == self.ticket)
         };
         let (true, Some(from)) = (holds(&mut m), self.from) else { return Err(Errno::STALE.into()) };
-        let me = liveness::myself_in(self.file.namespaces(), self.proc?)?;
+        let me = self.file.identify_child(from, self.birthplace?)?;
         if !matches!(table.hand_over(&mut m, self.entry, from, me), Ok(true)) {
             return Err(Errno::STALE.into());
         }
@@ -82,7 +81,7 @@ impl Permit<'_> {
         // Should the file be damaged, the child will find that it is not given the entry.
         let _ = lock.part_with(entry);
         let (file, ticket) = (lock.file.clone(), self.position.ticket);
-        HandOver { file, entry, ticket, from: lock.known(), proc: liveness::proc_device() }
+        HandOver { file, entry, ticket, from: lock.known(), birthplace: Birthplace::here() }
     }
 
     /// Takes the slot back from a child to which it was [handed over](Self::hand_over), and which has ended, so
@@ -108,7 +107,9 @@ impl Permit<'_> {
         // SAFETY: what runs between `fork` and `exec` is `adopt`, which allocates nothing, takes no lock, and
         // changes memory that is mapped for all.
         unsafe { command.pre_exec(move || hand_over.adopt()) };
-        command.spawn()
+        let child = command.spawn()?;
+        self.watch_witness();
+        Ok(child)
     }
 
     /// Starts a program, as [`spawn`](Self::spawn) does, that is like this process in everything but its words
@@ -155,7 +156,17 @@ impl Permit<'_> {
         let environment: Vec<_> = environment.into_iter().map(variable).collect::<Result<_, _>>()?;
         let hand_over = self.hand_over();
         let first = || hand_over.adopt();
-        vfork::start(&words, &environment, &first, |pid| then(pid.as_raw_nonzero().get().cast_unsigned()))
+        let done = vfork::start(&words, &environment, &first, |pid| then(pid.as_raw_nonzero().get().cast_unsigned()))?;
+        self.watch_witness();
+        Ok(done)
+    }
+
+    /// Watches the witness of the child to which the slot was handed over.
+    fn watch_witness(&self) {
+        let (file, entry) = (&self.lock.file, self.position.entry());
+        if let Ok(Some(child)) = Quick::new(file.words()).read(file.table().owner(entry)) {
+            liveness::watch_witness(file, entry, child);
+        }
     }
 }
 
@@ -164,11 +175,11 @@ impl Lock {
     pub(super) fn release_for_child(&self, me: Owner, position: &Position) -> Result<(), Stop> {
         let (table, entry, m) = (self.file.table(), position.entry(), &mut Mapped::new(&self.file, None));
         let Some(other) = m.read(table.owner(entry))? else { return Ok(()) };
-        if self.still_holds(m, position)? && other != me && liveness::is_dead(other) {
-            table.reap(m, me, entry, other)
-        } else {
-            Ok(())
+        if self.still_holds(m, position)? && other != me && self.file.is_dead(other) {
+            table.reap(m, me, entry, other)?;
         }
+        self.file.release_witness(other);
+        Ok(())
     }
 
     /// Takes an entry back from a child that is dead. Returns whether the child still had it.
@@ -177,8 +188,10 @@ impl Lock {
         let mut m = Mapped::new(&self.file, None);
         match m.read(self.file.table().owner(position.entry()))? {
             Some(other) if other == me => Ok(true),
-            Some(other) if liveness::is_dead(other) && self.still_holds(&mut m, position)? => {
-                self.file.table().hand_over(&mut m, position.entry(), other, me)
+            Some(other) if self.file.is_dead(other) && self.still_holds(&mut m, position)? => {
+                let taken = self.file.table().hand_over(&mut m, position.entry(), other, me)?;
+                self.file.release_witness(other);
+                Ok(taken)
             }
             _ => Ok(false),
         }

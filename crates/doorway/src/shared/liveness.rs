@@ -1,9 +1,10 @@
 //! Identifies processes, and decides whether a process is dead.
 //!
-//! A process is identified by its PID and a *life*: 42 bits made of its start time (field 22 of `/proc/PID/stat`) and the boot ID.
-//! A reused PID has another life, and so has a process of another boot.
+//! A process is identified by its PID and a *life*: the number of its namespace in the file of the lock, and 32 bits made of
+//! its start time (field 22 of `/proc/PID/stat`) and the boot ID. A reused PID has another life, and so has a process of
+//! another boot.
 //!
-//! A process is declared dead only on evidence that cannot be transient:
+//! A process is declared dead only on evidence that cannot be transient. In its own namespace that evidence is the kernel's:
 //!
 //! | state of the process | what the kernel shows | verdict |
 //! |---|---|---|
@@ -15,170 +16,186 @@
 //! | exec from another thread in progress | `stat` has state Z or X for an instant, and no pidfd is readable | alive |
 //! | hidden (`hidepid`), or `/proc` not mounted | `kill` finds it, and `stat` cannot be read | alive |
 //! | the caller has no file descriptor left | `kill` finds it, and nothing can be opened | alive |
-//! | in another PID namespace | PIDs mean something else there | a lock refuses to be used there |
+//!
+//! PIDs mean nothing in another PID namespace, and start times nothing in another time namespace. There the evidence is a
+//! [witness]: a lock on a byte of the file that the kernel releases when the process ends.
+//!
+//! | state of the process in another namespace | what the kernel shows | verdict |
+//! |---|---|---|
+//! | it lives, or a process that it forked and that has not called exec | its byte is locked | alive |
+//! | a command of `doorway run`: it or its wrapper lives | its byte is locked | alive |
+//! | it has ended | its byte is free | dead |
+//! | it has no witness: see [`witnessed`] | nothing | alive; processes of its own namespace find its death |
+//! | its namespace is not in the file | nothing | dead: the owner is not a process, but damage |
 //!
 //! "Alive" where nothing is known costs time, never exclusion: a dead process then keeps its slot until its PID is free or the
 //! evidence can be had. A process that cannot identify *itself* gets an error and does not enter.
 
-use std::sync::OnceLock;
+mod namespace;
+mod proc;
+#[expect(unsafe_code, reason = "locks on bytes of a file, which rustix does not have")]
+mod witness;
 
 use doorway_core::engines::named_lock::Owner;
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    fd::OwnedFd,
-    fs::{CWD, Mode, OFlags, openat, stat},
     io::Errno,
-    process::{Pid, PidfdFlags, getpid, pidfd_open, test_kill_process},
+    process::{Pid, getpid, test_kill_process},
 };
+
+pub(super) use self::{
+    namespace::{MOST as MOST_NAMESPACES, Namespace},
+    witness::watch as watch_witness,
+};
+use super::{Error, file::File};
+
+/// Bits of the namespace in a life.
+const NAMESPACE: u32 = 9;
+/// The bit of a life that says that the process has a witness.
+const WITNESSED: u64 = 1 << NAMESPACE;
+/// Where the start time and boot ID are in a life.
+const HASH: u32 = NAMESPACE + 1;
+/// Bits of these.
+const HASH_BITS: u32 = u64::BITS - Owner::PROCESS - HASH;
+
+/// Returns the identity of a process of this namespace that began at this time, without a witness.
+fn identity(namespace: Namespace, pid: Pid, start: u64) -> Result<Owner, Errno> {
+    let mixed = (start ^ proc::boot()?).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let life = mixed >> (u64::BITS - HASH_BITS) << HASH | namespace.0 as u64;
+    Ok(Owner::new(pid.as_raw_nonzero().get() as usize - 1, life))
+}
 
 /// Returns the identity of this process.
 ///
 /// # Errors
 /// When `/proc` does not tell its start time or the boot ID: with a guess in their place, other processes would take this one
-/// for dead.
-pub(super) fn myself() -> Result<Owner, Errno> {
-    Ok(owner(getpid(), read_stat(c"/proc/self/stat")?.start, boot()?))
-}
-
-/// Returns the identity of this process in the namespaces of its parent, which may have moved its children to others.
-///
-/// `proc` is the device of the parent's `/proc`, which numbers processes as the parent's PID namespace does.
-///
-/// # Errors
-/// As [`myself`]; `EXDEV` when this process has another `/proc` or counts time from another start, so that it cannot know the
-/// numbers by which its parent's namespaces know it.
-pub(super) fn myself_in([pids, times]: [u64; 2], proc: u64) -> Result<Owner, Errno> {
-    let mine = namespaces()?;
-    if mine == [pids, times] {
-        return myself();
-    }
-    if mine[1] != times || proc_device()? != proc {
+/// for dead. `EXDEV` when `/proc` is that of another PID namespace: there the PIDs of this one mean other processes.
+fn myself(namespace: Namespace) -> Result<Owner, Errno> {
+    let seen = proc::read_stat(c"/proc/self/stat")?;
+    if seen.pid != getpid() {
         return Err(Errno::XDEV);
     }
-    let seen = read_stat(c"/proc/self/stat")?;
-    Ok(owner(seen.pid, seen.start, boot()?))
+    identity(namespace, seen.pid, seen.start)
 }
 
-/// Returns what tells this process's `/proc` from those of other PID namespaces.
-pub(super) fn proc_device() -> Result<u64, Errno> {
-    stat("/proc").map(|stat| stat.st_dev)
+/// Returns the same process, marked as one with a witness.
+///
+/// Without a witness are: a process on a file system without byte-range locks; a command that was started before the lock
+/// had been used in a container; and a command that has closed the descriptor of its witness.
+fn witnessed(owner: Owner) -> Owner {
+    Owner::new(owner.process(), owner.life() | WITNESSED)
 }
 
-fn owner(pid: Pid, start: u64, boot: u64) -> Owner {
-    let mixed = (start ^ boot).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    Owner::new(pid.as_raw_nonzero().get() as usize - 1, (mixed >> Owner::PROCESS) & LIFE)
+/// Returns the same process, marked as one without a witness.
+fn unwitnessed(owner: Owner) -> Owner {
+    Owner::new(owner.process(), owner.life() & !WITNESSED)
 }
 
-/// All bits of a life.
-const LIFE: u64 = u64::MAX >> Owner::PROCESS;
+fn is_witnessed(owner: Owner) -> bool {
+    owner.life() & WITNESSED != 0
+}
 
-/// Returns the PID of an owner.
+/// Returns the PID of an owner, in the namespace of that.
 pub(super) fn pid(owner: Owner) -> Option<Pid> {
     i32::try_from(owner.process().wrapping_add(1)).ok().and_then(Pid::from_raw)
 }
 
-/// Whether a process is dead; see the table above.
-pub(super) fn is_dead(other: Owner) -> bool {
+/// Whether a process of this namespace is dead; see the first table above.
+fn has_ended(other: Owner) -> bool {
     // An owner without a PID is none.
     let Some(pid) = pid(other) else { return true };
     if test_kill_process(pid) == Err(Errno::SRCH) {
         return true;
     }
-    let mut path = [0; 24];
-    let (Ok(seen), Ok(boot)) = (read_stat(stat_of(pid, &mut path)), boot()) else { return false };
-    owner(pid, seen.start, boot) != other || seen.ended && has_ended(pid)
+    let Ok(seen) = proc::stat_of(pid) else { return false };
+    let Ok(found) = identity(Namespace::of(other), pid, seen.start) else { return false };
+    found != unwitnessed(other) || seen.ended && proc::has_ended(pid)
 }
 
-/// Whether all threads of a process have ended: its pidfd is readable then. `false` where that cannot be told.
-///
-/// The state in `/proc/PID/stat` does not suffice: while a thread that is not the first one calls exec, it shows the end of the
-/// first one, whose place the other takes.
-#[cold]
-fn has_ended(pid: Pid) -> bool {
-    let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
-    let mut fds = [PollFd::new(&pidfd, PollFlags::IN)];
-    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-    matches!(poll(&mut fds, Some(&at_once)), Ok(1)) && fds[0].revents().contains(PollFlags::IN)
+/// Where a process is born, for a child that is to be known in the namespace of its parent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Birthplace {
+    namespaces: [u64; 2],
+    /// The device of `/proc`, which numbers processes as its PID namespace does.
+    proc: u64,
 }
 
-/// Writes `/proc/PID/stat`, without allocating: it is called between fork and exec.
-fn stat_of(pid: Pid, path: &mut [u8; 24]) -> &std::ffi::CStr {
-    let mut digits = [0; 10];
-    let (mut left, mut first) = (pid.as_raw_nonzero().get(), digits.len());
-    while left > 0 {
-        first -= 1;
-        digits[first] = b'0' + (left % 10) as u8;
-        left /= 10;
+impl Birthplace {
+    /// Returns that of the children of this process.
+    pub(super) fn here() -> Result<Self, Errno> {
+        Ok(Self { namespaces: proc::namespaces()?, proc: proc::device()? })
     }
-    let parts = [&b"/proc/"[..], &digits[first..], b"/stat\0"];
-    let mut end = 0;
-    for part in parts {
-        path[end..end + part.len()].copy_from_slice(part);
-        end += part.len();
+
+    /// Returns the identity of this process, a child of one that is of this namespace and may have moved its children to
+    /// others. For use between fork and exec: allocates nothing.
+    ///
+    /// # Errors
+    /// As [`myself`]; `EXDEV` when this process has another `/proc` or counts time from another start, so that it cannot
+    /// know the numbers by which its parent's namespaces know it.
+    fn child(&self, namespace: Namespace) -> Result<Owner, Errno> {
+        let mine = proc::namespaces()?;
+        if mine != self.namespaces && (mine[1] != self.namespaces[1] || proc::device()? != self.proc) {
+            return Err(Errno::XDEV);
+        }
+        let seen = proc::read_stat(c"/proc/self/stat")?;
+        identity(namespace, seen.pid, seen.start)
     }
-    std::ffi::CStr::from_bytes_until_nul(path).expect("it ends in a zero")
 }
 
-/// What `/proc/PID/stat` says of a process.
-struct Stat {
-    /// Its PID in the namespace of this `/proc`.
-    pid: Pid,
-    /// Its first thread has ended: so have the others, or one of them goes on, or takes its place.
-    ended: bool,
-    start: u64,
-}
+impl File {
+    /// Establishes the identity of this process and its witness. A process that was forked since the file was opened may be
+    /// in another namespace, and gets a witness of its own.
+    pub(super) fn identify(&self) -> Result<Owner, Error> {
+        let fail = |errno| match errno {
+            Errno::XDEV => Error::Namespace(self.path().into()),
+            errno => Error::identity(self.path(), errno),
+        };
+        let mine = Namespace::pack(proc::namespaces().map_err(fail)?).map_err(fail)?;
+        let namespace = Namespace::register(self.namespaces(), mine);
+        let namespace = namespace.ok_or_else(|| Error::Namespaces(self.path().into()))?;
+        let me = witnessed(myself(namespace).map_err(fail)?);
+        let is_forked = self.namespace().is_some();
+        let held = if is_forked { witness::hold_in_fork(self.fd(), me) } else { witness::hold(self.fd(), me) };
+        self.set_namespace(namespace);
+        Ok(if held.is_ok() { me } else { unwitnessed(me) })
+    }
 
-/// Reads it. Does not allocate.
-fn read_stat(path: &std::ffi::CStr) -> Result<Stat, Errno> {
-    let file: OwnedFd = openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-    let mut text = [0; 1024];
-    let mut filled = 0;
-    loop {
-        match rustix::io::read(&file, &mut text[filled..]) {
-            Ok(0) => break,
-            Ok(more) => filled += more,
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno),
+    /// Returns the identity under which a child of `parent` keeps a slot across exec, and gives it a witness if processes of
+    /// other namespaces may want one. For use between fork and exec: allocates nothing.
+    ///
+    /// # Errors
+    /// As [`Birthplace::child`].
+    pub(super) fn identify_child(&self, parent: Owner, birthplace: Birthplace) -> Result<Owner, Errno> {
+        let me = witnessed(birthplace.child(Namespace::of(parent))?);
+        let is_wanted = is_witnessed(parent) && Namespace::are_several(self.namespaces());
+        let is_held =
+            is_wanted && witness::hold(self.fd(), me).is_ok() && witness::hold_across_exec(self.fd(), me).is_ok();
+        Ok(if is_held { me } else { unwitnessed(me) })
+    }
+
+    /// Gives up this process's share in the witness of a child, which the child keeps alone from then on.
+    pub(super) fn release_witness(&self, child: Owner) {
+        if is_witnessed(child) {
+            witness::release(self.fd(), child);
         }
     }
-    parse(&text[..filled]).ok_or(Errno::PROTO)
-}
 
-/// The name of the program, in brackets, may hold anything, brackets included; so fields are counted from the last one.
-fn parse(text: &[u8]) -> Option<Stat> {
-    let decimal = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse::<u64>().ok();
-    let pid = decimal(text.split(|&byte| byte == b' ').next()?)?;
-    let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
-    let after = text.iter().rposition(|&byte| byte == b')')? + 2;
-    let mut fields = text.get(after..)?.split(|&byte| byte == b' ');
-    let state = *fields.next()?.first()?;
-    // The state is field 3, the start time is field 22.
-    let start = decimal(fields.nth(22 - 3 - 1)?)?;
-    Some(Stat { pid, ended: matches!(state, b'Z' | b'X'), start })
-}
-
-/// Returns a number that another boot of this system has only by accident.
-fn boot() -> Result<u64, Errno> {
-    static BOOT: OnceLock<u64> = OnceLock::new();
-    if let Some(&boot) = BOOT.get() {
-        return Ok(boot);
+    /// Whether a process is dead; see the tables of this module.
+    pub(super) fn is_dead(&self, other: Owner) -> bool {
+        let namespace = Namespace::of(other);
+        if pid(other).is_none() || !namespace.is_registered(self.namespaces()) {
+            return true;
+        }
+        match self.namespace() {
+            Some(mine) if mine == namespace => has_ended(other),
+            // Asked of no process's own witness: that would be a lock of the one that asks.
+            Some(_) => is_witnessed(other) && witness::is_free(self.fd(), other),
+            None => false,
+        }
     }
-    let id = std::fs::read("/proc/sys/kernel/random/boot_id");
-    let id = id.map_err(|error| error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error))?;
-    let hash = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    Ok(*BOOT.get_or_init(|| id.iter().fold(0xcbf2_9ce4_8422_2325, hash)))
-}
 
-/// Returns the PID and time namespaces of this process. The latter is 0 on kernels that have none.
-///
-/// # Errors
-/// When `/proc` does not tell.
-pub(super) fn namespaces() -> Result<[u64; 2], Errno> {
-    let pids = stat("/proc/self/ns/pid")?.st_ino;
-    match stat("/proc/self/ns/time") {
-        Ok(times) => Ok([pids, times.st_ino]),
-        Err(Errno::NOENT) => Ok([pids, 0]),
-        Err(errno) => Err(errno),
+    /// Whether a process is of another namespace, where its PID means another process or none.
+    pub(super) fn is_foreign(&self, other: Owner) -> bool {
+        self.namespace() != Some(Namespace::of(other))
     }
 }
 
@@ -193,43 +210,38 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn fields_are_counted_from_the_last_bracket() {
-        let line = b"71 (a) R (b)) S 1 71 71 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 13 0 4711 9 10";
-        let seen = parse(line).expect("it is well formed");
-        assert_eq!((seen.pid.as_raw_nonzero().get(), seen.ended, seen.start), (71, false, 4711));
-        assert!(parse(b"71 (a) Z").is_none() && parse(b"").is_none());
-    }
+    /// The namespace of this process.
+    const HERE: Namespace = Namespace(7);
 
     /// The identity of another process.
     fn known(pid: Pid) -> Owner {
-        let seen = read_stat(stat_of(pid, &mut [0; 24])).expect("it is there");
-        owner(pid, seen.start, boot().expect("/proc is mounted"))
+        identity(HERE, pid, proc::stat_of(pid).expect("it is there").start).expect("/proc is mounted")
     }
 
     #[test]
-    fn i_am_alive_and_nobody_else_with_my_pid_is() {
-        let me = myself().expect("/proc is mounted");
-        assert!(!is_dead(me));
+    fn this_process_is_alive_and_another_one_with_its_pid_is_not() {
+        let me = myself(HERE).expect("/proc is mounted");
+        assert!(!has_ended(me));
+        assert!(!has_ended(witnessed(me)), "a witness makes no other process of it");
         assert_eq!(pid(me), Some(getpid()));
-        assert!(is_dead(Owner::new(me.process(), me.life() ^ 1)), "another life");
+        assert!(has_ended(Owner::new(me.process(), me.life() ^ 1 << HASH)), "another life");
     }
 
     #[test]
-    fn zombies_are_dead_and_who_is_stopped_is_alive() {
+    fn a_zombie_is_dead_and_a_stopped_process_is_alive() {
         let mut child = Command::new("sleep").arg("60").stdout(Stdio::null()).spawn().expect("sleep is there");
         let pid = Pid::from_child(&child);
         let owner = known(pid);
-        assert!(!is_dead(owner));
+        assert!(!has_ended(owner));
         rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("it is ours");
-        assert!(!is_dead(owner), "stopped");
+        assert!(!has_ended(owner), "stopped");
         child.kill().expect("it is ours");
         // Not reaped: a zombie as soon as it has ended.
-        while !is_dead(owner) {
+        while !has_ended(owner) {
             std::thread::yield_now();
         }
         child.wait().expect("it has ended");
-        assert!(is_dead(owner), "gone");
+        assert!(has_ended(owner), "gone");
     }
 
     /// Its first thread has ended, and another goes on.
@@ -246,14 +258,14 @@ mod tests {
             .expect("it says something");
         let pid = Pid::from_child(&child);
         let owner = known(pid);
-        while !read_stat(stat_of(pid, &mut [0; 24])).expect("it is there").ended {
+        while !proc::stat_of(pid).expect("it is there").ended {
             assert!(child.try_wait().expect("it is ours").is_none());
             std::thread::yield_now();
         }
-        assert!(!is_dead(owner));
+        assert!(!has_ended(owner));
         child.kill().expect("it is ours");
         child.wait().expect("it has ended");
-        assert!(is_dead(owner));
+        assert!(has_ended(owner));
     }
 
     /// While a thread that is not the first one calls exec, `/proc` shows the end of the first one for an instant.
@@ -269,7 +281,7 @@ mod tests {
         }
         let mut child = again.spawn().expect("it starts");
         let owner = known(Pid::from_child(&child));
-        let times_dead = (0..300_000).filter(|_| is_dead(owner)).count();
+        let times_dead = (0..300_000).filter(|_| has_ended(owner)).count();
         assert!(child.try_wait().expect("it is ours").is_none(), "it goes on for ever");
         child.kill().expect("it is ours");
         child.wait().expect("it has ended");

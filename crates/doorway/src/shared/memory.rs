@@ -35,7 +35,6 @@ use rustix::{thread::futex, time::Timespec};
 use super::{
     Error,
     file::{File, entry, global},
-    liveness,
     map::low_half,
     waiting::{Patience, Wait, wake},
 };
@@ -282,12 +281,12 @@ impl Memory for Quick<'_> {
 
 impl Mortal for Mapped<'_> {
     fn is_dead(&mut self, owner: Owner, _: Register<u64>) -> Result<bool, Stop> {
-        Ok(liveness::is_dead(owner))
+        Ok(self.file.is_dead(owner))
     }
 
     /// Asks only after it has waited for a while: the process with the table lock is nearly always alive.
     fn seems_dead(&mut self, owner: Owner, _: Register<u64>) -> Result<bool, Stop> {
-        Ok(self.patience.is_over() && liveness::is_dead(owner))
+        Ok(self.patience.is_over() && self.file.is_dead(owner))
     }
 
     fn sleep(&mut self, state: Register<State>, seen: State) -> Result<bool, Stop> {

@@ -38,8 +38,10 @@ pub struct Status {
 pub struct Holder {
     /// Which.
     pub slot: usize,
-    /// The process.
+    /// The process, in its PID namespace.
     pub pid: i32,
+    /// The process is in another PID namespace than this one, as in a container: `pid` means another process here.
+    pub is_foreign: bool,
     /// Its ticket.
     pub ticket: u64,
     /// What it has asked for, in a group lock.
@@ -54,8 +56,10 @@ pub struct Holder {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Waiter {
-    /// The process.
+    /// The process, in its PID namespace.
     pub pid: i32,
+    /// The process is in another PID namespace than this one, as in a container: `pid` means another process here.
+    pub is_foreign: bool,
     /// Its ticket.
     pub ticket: u64,
     /// What it asks for, in a group lock.
@@ -65,6 +69,9 @@ pub struct Waiter {
     /// Its command line; empty if that cannot be told.
     pub command: String,
 }
+
+/// Stands for the command line of a process of another PID namespace.
+const ELSEWHERE: &str = "[in another PID namespace]";
 
 /// What an entry says.
 struct Entry {
@@ -81,10 +88,7 @@ impl Lock {
     /// been reclaimed yet or not.
     pub fn status(&self) -> Status {
         let tally = self.tally();
-        let mut waiting = waiting(self);
-        for waiter in &mut waiting {
-            waiter.command = command(waiter.pid);
-        }
+        let waiting = waiting(self, true);
         Status {
             name: self.name(),
             path: self.path().into(),
@@ -107,15 +111,21 @@ impl Lock {
 
     fn holder(&self, entry: &Entry) -> Option<Holder> {
         let State::Holding { ticket, .. } = entry.state else { return None };
-        let pid = living(entry.owner)?;
+        let pid = living(self, entry.owner)?;
         Some(Holder {
             slot: entry.slot as usize,
             pid,
+            is_foreign: self.file.is_foreign(entry.owner),
             ticket: raw::number(ticket),
             session: self.asked(entry.session),
             held: entry.since.map(since),
-            command: command(pid),
+            command: self.command(entry.owner, pid),
         })
+    }
+
+    /// Returns the command line of a living process, or an empty text if `/proc` does not tell.
+    fn command(&self, owner: Owner, pid: i32) -> String {
+        if self.file.is_foreign(owner) { ELSEWHERE.into() } else { command(pid) }
     }
 
     fn asked(&self, session: Session) -> Option<String> {
@@ -123,21 +133,23 @@ impl Lock {
     }
 }
 
-/// Returns the waiters in order, without command lines.
-pub(super) fn waiting(lock: &Lock) -> Vec<Waiter> {
+/// Returns the waiters in order, with or without command lines.
+pub(super) fn waiting(lock: &Lock, with_commands: bool) -> Vec<Waiter> {
     let waiter = |entry: Entry| {
         let State::Waiting(ticket) = entry.state else { return None };
         let (session, waited) = (lock.asked(entry.session), since(entry.entered));
-        let (pid, ticket) = (living(entry.owner)?, raw::number(ticket));
-        Some(Waiter { pid, ticket, session, waited, command: String::new() })
+        let (pid, ticket) = (living(lock, entry.owner)?, raw::number(ticket));
+        let command = if with_commands { lock.command(entry.owner, pid) } else { String::new() };
+        let is_foreign = lock.file.is_foreign(entry.owner);
+        Some(Waiter { pid, is_foreign, ticket, session, waited, command })
     };
     let mut waiting: Vec<_> = entries(lock).filter_map(waiter).collect();
     waiting.sort_by_key(|waiter| waiter.ticket);
     waiting
 }
 
-fn living(owner: Owner) -> Option<i32> {
-    if liveness::is_dead(owner) { None } else { liveness::pid(owner).map(|pid| pid.as_raw_nonzero().get()) }
+fn living(lock: &Lock, owner: Owner) -> Option<i32> {
+    if lock.file.is_dead(owner) { None } else { liveness::pid(owner).map(|pid| pid.as_raw_nonzero().get()) }
 }
 
 fn since(time: u64) -> Duration {
@@ -152,6 +164,8 @@ fn value<T: Value>(lock: &Lock, register: Register<T>) -> Option<T> {
 /// Returns the entries that are not idle. Each is read until its state has stayed the same meanwhile, or else
 /// left out.
 fn entries(lock: &Lock) -> impl Iterator<Item = Entry> + '_ {
+    // A process that was forked may be in another namespace. If it cannot be identified, all others count as alive.
+    let _ = lock.me();
     let table = lock.file.table();
     let used = value(lock, table.used()).unwrap_or(0) as usize;
     (0..used.min(table.entries())).filter_map(move |i| (0..3).find_map(|_| read(lock, i)).flatten())

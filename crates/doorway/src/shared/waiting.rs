@@ -113,7 +113,7 @@ impl Lock {
 
     /// Returns how many wait ahead of this place.
     pub(super) fn ahead(&self, position: &Position) -> usize {
-        super::status::waiting(self).iter().filter(|waiter| waiter.ticket < raw::number(position.ticket)).count()
+        super::status::waiting(self, false).iter().filter(|waiter| waiter.ticket < raw::number(position.ticket)).count()
     }
 
     /// Does something with the table lock, and releases it whatever comes of it.

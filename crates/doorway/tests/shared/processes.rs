@@ -218,9 +218,9 @@ fn a_process_that_cannot_be_identified_does_not_enter() {
     assert!(semaphore.try_acquire().expect("it works").is_some());
 }
 
-/// Its PID means another process to the others, or none.
+/// It does not see the processes of its own namespace in `/proc`, and its PID means another process there.
 #[test]
-fn a_process_of_another_pid_namespace_does_not_enter() {
+fn a_process_with_the_proc_of_another_pid_namespace_does_not_enter() {
     let (_place, locks) = directory();
     let semaphore = locks.semaphore("a", 1).expect("it is made");
     let refused = forked_is_well(|| {

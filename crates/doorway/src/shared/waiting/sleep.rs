@@ -56,7 +56,8 @@ const LOOK: Duration = Duration::from_secs(10);
 /// when it was killed. A process that was killed while it held the table lock, and that neither held a slot nor
 /// waited, is found that way: nothing tells the waiters of its end.
 const LOOK_SOON: Duration = Duration::from_millis(100);
-/// How often a waiter looks if the system has no descriptor or thread left to watch with.
+/// How often a waiter looks if the system has no descriptor or thread left to watch with, or if it has to watch a process of
+/// another PID namespace, for which there is no descriptor.
 const LOOK_WITHOUT_WATCHER: Duration = Duration::from_millis(100);
 /// For how long the slot of a command that has ended is left to its `doorway run` to take back.
 const GRACE: Duration = Duration::from_millis(20);
@@ -142,7 +143,7 @@ impl Wait {
         let mut pidfds = Vec::new();
         let (owners, is_to_look_soon) = watched(m, entry, seen)?;
         for (_, owner) in owners {
-            match pidfd(owner) {
+            match pidfd(m.file, owner) {
                 Ok(Some(pidfd)) => pidfds.push(pidfd),
                 Ok(None) => return Ok(None),
                 Err(_) => return Ok(Some(LOOK_WITHOUT_WATCHER)),
@@ -168,7 +169,7 @@ impl Wait {
     ) -> Result<bool, Stop> {
         let is_kept = |(entry, owner): &(usize, Owner)| {
             let keeper = m.file.keeper(*entry).filter(|keeper| keeper != owner);
-            keeper.is_some_and(|keeper| !liveness::is_dead(keeper)) && liveness::is_dead(*owner)
+            keeper.is_some_and(|keeper| !m.file.is_dead(keeper)) && m.file.is_dead(*owner)
         };
         if !watched(m, entry, seen)?.0.iter().any(is_kept) {
             return Ok(true);
@@ -198,11 +199,17 @@ fn watched(m: &mut Mapped<'_>, entry: usize, seen: State) -> Result<(Vec<(usize,
 }
 
 /// Returns a descriptor that is readable once the process has ended; `None` if it has.
-fn pidfd(owner: Owner) -> Result<Option<OwnedFd>, Errno> {
+///
+/// # Errors
+/// When there is none, as for a process of another PID namespace.
+fn pidfd(file: &File, owner: Owner) -> Result<Option<OwnedFd>, Errno> {
+    if file.is_foreign(owner) {
+        return if file.is_dead(owner) { Ok(None) } else { Err(Errno::XDEV) };
+    }
     let Some(pid) = liveness::pid(owner) else { return Ok(None) };
     match pidfd_open(pid, PidfdFlags::empty()) {
         // Asked after the descriptor is there: then it is this process's, and not one's with a reused PID.
-        Ok(pidfd) => Ok(Some(pidfd).filter(|_| !liveness::is_dead(owner))),
+        Ok(pidfd) => Ok(Some(pidfd).filter(|_| !file.is_dead(owner))),
         Err(Errno::SRCH) => Ok(None),
         Err(errno) => Err(errno),
     }
