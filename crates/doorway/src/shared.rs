@@ -36,8 +36,9 @@
 //!   is stopped in the few dozen instructions in which it has the table lock, no other process can enter or release until it
 //!   goes on.
 //! - A process counts as dead when its PID, start time and boot ID no longer match a live process: the table is in the module
-//!   `liveness` of the source. A lock keeps to the PID and time namespace in which it was made, and is an
-//!   [error](Error::Namespace) in others.
+//!   `liveness` of the source. In another PID namespace, as that of a container, it counts as dead when the kernel has
+//!   unlocked its byte of the file. A command that closes its descriptor for that is not covered if its parent is killed in
+//!   the same instant.
 //! - A process that is always too late for the table lock does not even get a place in the queue. With a place no process
 //!   starves.
 //! - A process that may write the file can do harm: break the exclusion, or, by cutting the file off, have its users killed

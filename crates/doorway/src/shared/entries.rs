@@ -10,6 +10,7 @@ use std::{
             Ordering::{Acquire, Relaxed, Release},
         },
     },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -40,6 +41,8 @@ pub struct Lock {
 /// Where the words of `own` are: in the middle of the page, as the entries that are used most are at the
 /// beginning of theirs. Processors take a store and a load for the same if their places in a page are.
 const ME: usize = 269;
+/// 1 while a thread establishes the identity.
+const IS_IDENTIFYING: usize = 268;
 /// The entry for the fast path, counted from 1.
 const FAST: usize = 270;
 const COUNT: usize = 271;
@@ -175,9 +178,16 @@ impl Lock {
     /// in another namespace.
     #[cold]
     fn identify(&self) -> Result<Owner, Error> {
-        let me = self.file.identify()?;
-        self.own.words()[ME].store(Some(me).word() as u64, Relaxed);
-        Ok(me)
+        let is_busy = &self.own.words()[IS_IDENTIFYING];
+        while is_busy.swap(1, Acquire) != 0 {
+            thread::yield_now();
+        }
+        let me = self.known().map_or_else(|| self.file.identify(), Ok);
+        if let Ok(me) = me {
+            self.own.words()[ME].store(Some(me).word() as u64, Relaxed);
+        }
+        is_busy.store(0, Release);
+        me
     }
 
     pub(super) fn error(&self, stop: Stop) -> Error {

@@ -114,12 +114,13 @@ pub enum Error {
          unshare --mount-proc)"
     )]
     Namespace(PathBuf),
-    /// Processes of too many namespaces have used the lock.
-    #[error("{0}: processes of {max} containers have used this lock; remove it (doorway rm) while no process uses it", max = MOST_NAMESPACES)]
+    /// Processes of too many namespaces use the lock at the same time.
+    #[error("{0}: {max} containers use this lock already: start fewer at the same time, or split them among several locks", max = MOST_NAMESPACES)]
     Namespaces(PathBuf),
     /// This process cannot be identified: others would take it for dead.
     #[error(
-        "{path}: this process cannot be identified ({source}); mount /proc, or raise the limit of open files (ulimit -n)"
+        "{path}: this process cannot be identified ({source}); mount /proc, raise the limit of open files (ulimit -n), or \
+         take a directory on a local file system"
     )]
     Identity {
         /// The lock's file.

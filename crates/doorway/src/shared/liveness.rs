@@ -36,7 +36,9 @@ mod proc;
 #[expect(unsafe_code, reason = "locks on bytes of a file, which rustix does not have")]
 mod witness;
 
-use doorway_core::engines::named_lock::Owner;
+use std::os::fd::{AsFd, OwnedFd};
+
+use doorway_core::{Registers, engines::named_lock::Owner};
 use rustix::{
     io::Errno,
     process::{Pid, getpid, test_kill_process},
@@ -46,7 +48,7 @@ pub(super) use self::{
     namespace::{MOST as MOST_NAMESPACES, Namespace},
     witness::watch as watch_witness,
 };
-use super::{Error, file::File};
+use super::{Error, file::File, memory::Quick};
 
 /// Bits of the namespace in a life.
 const NAMESPACE: u32 = 9;
@@ -79,8 +81,8 @@ fn myself(namespace: Namespace) -> Result<Owner, Errno> {
 
 /// Returns the same process, marked as one with a witness.
 ///
-/// Without a witness are: a process on a file system without byte-range locks; a command that was started before the lock
-/// had been used in a container; and a command that has closed the descriptor of its witness.
+/// Without a witness are: a command that was started before the lock had been used in a container, and a command that has
+/// closed the descriptor of its witness.
 fn witnessed(owner: Owner) -> Owner {
     Owner::new(owner.process(), owner.life() | WITNESSED)
 }
@@ -143,20 +145,40 @@ impl Birthplace {
 
 impl File {
     /// Establishes the identity of this process and its witness. A process that was forked since the file was opened may be
-    /// in another namespace, and gets a witness of its own.
+    /// in another namespace, and gets a witness of its own. One thread at a time.
     pub(super) fn identify(&self) -> Result<Owner, Error> {
-        let fail = |errno| match errno {
+        let forked = self.namespace().map(|_| witness::reopen_for_fork(self.fd()));
+        let forked = forked.transpose().map_err(|errno| self.unidentified(errno))?;
+        let fd = forked.as_ref().map_or(self.fd(), OwnedFd::as_fd);
+        let mine = proc::namespaces().and_then(Namespace::pack).map_err(|errno| self.unidentified(errno))?;
+        let namespace = Namespace::register(self.namespaces(), fd, mine, |number| self.has_unwitnessed(number));
+        let namespace = namespace.map_err(|errno| self.unidentified(errno))?;
+        let namespace = namespace.ok_or_else(|| Error::Namespaces(self.path().into()))?;
+        let me = myself(namespace).map(witnessed).and_then(|me| {
+            witness::hold(fd, me)?;
+            forked.as_ref().map_or(Ok(()), |own| witness::replace(self.fd(), own))?;
+            Ok(me)
+        });
+        let me = me.map_err(|errno| self.unidentified(errno))?;
+        self.set_namespace(namespace);
+        Ok(me)
+    }
+
+    fn unidentified(&self, errno: Errno) -> Error {
+        match errno {
             Errno::XDEV => Error::Namespace(self.path().into()),
             errno => Error::identity(self.path(), errno),
-        };
-        let mine = Namespace::pack(proc::namespaces().map_err(fail)?).map_err(fail)?;
-        let namespace = Namespace::register(self.namespaces(), mine);
-        let namespace = namespace.ok_or_else(|| Error::Namespaces(self.path().into()))?;
-        let me = witnessed(myself(namespace).map_err(fail)?);
-        let is_forked = self.namespace().is_some();
-        let held = if is_forked { witness::hold_in_fork(self.fd(), me) } else { witness::hold(self.fd(), me) };
-        self.set_namespace(namespace);
-        Ok(if held.is_ok() { me } else { unwitnessed(me) })
+        }
+    }
+
+    /// Whether an entry belongs to a process of this namespace that has no witness.
+    fn has_unwitnessed(&self, number: Namespace) -> bool {
+        let (table, m) = (self.table(), &mut Quick::new(self.words()));
+        let used = m.read(table.used()).map_or(table.entries(), |used| used as usize);
+        (0..used.min(table.entries())).any(|entry| match m.read(table.owner(entry)) {
+            Ok(owner) => owner.is_some_and(|owner| Namespace::of(owner) == number && !is_witnessed(owner)),
+            Err(_) => true,
+        })
     }
 
     /// Returns the identity under which a child of `parent` keeps a slot across exec, and gives it a witness if processes of

@@ -1,18 +1,21 @@
 //! Namespaces of the processes of a lock, as numbers in its file.
 
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::{
+    os::fd::BorrowedFd,
+    sync::atomic::{AtomicU64, Ordering::SeqCst},
+};
 
 use doorway_core::engines::named_lock::Owner;
 use rustix::io::Errno;
 
-use super::NAMESPACE;
+use super::{NAMESPACE, witness};
 
 /// A PID namespace together with a time namespace, as the number of its word in the file of a lock. The word has the
 /// inodes of both. The kernel gives an inode to another namespace only when no process is left in the first one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in super::super) struct Namespace(pub(in super::super) usize);
 
-/// How many a file has room for: the rest of its first page.
+/// How many a file has room for at the same time: the rest of its first page.
 pub(in super::super) const MOST: usize = 496;
 const _: () = assert!(MOST <= 1 << NAMESPACE);
 
@@ -36,13 +39,70 @@ impl Namespace {
         }
     }
 
-    /// Returns the number of a namespace; gives it one if it has none. `None` if all numbers are in use.
-    pub(super) fn register(words: &[AtomicU64], packed: u64) -> Option<Self> {
-        let is_mine = |word: &AtomicU64| match word.load(SeqCst) {
-            0 => word.compare_exchange(0, packed, SeqCst, SeqCst).map_or_else(|found| found == packed, |_| true),
-            found => found == packed,
+    /// Returns the number of a namespace, which no process gives to another one while the description of `fd` is open. `None`
+    /// if all numbers are kept by others.
+    ///
+    /// `is_known` tells whether a process of a number may live that does not keep it; see [`witness`]. The description must
+    /// not keep any number for another process: it could not tell that number from a free one.
+    ///
+    /// # Errors
+    /// When the file system has no byte-range locks.
+    pub(super) fn register(
+        words: &[AtomicU64],
+        fd: BorrowedFd<'_>,
+        packed: u64,
+        is_known: impl Fn(Self) -> bool,
+    ) -> Result<Option<Self>, Errno> {
+        for (number, word) in words.iter().enumerate() {
+            let found = match word.load(SeqCst) {
+                0 => word.compare_exchange(0, packed, SeqCst, SeqCst).map_or_else(|found| found, |_| packed),
+                found => found,
+            };
+            if found == packed && Self(number).keep(fd, word, packed)? {
+                return Ok(Some(Self(number)));
+            }
+        }
+        for (number, word) in words.iter().enumerate() {
+            if Self(number).take_over(fd, word, packed, &is_known)? {
+                return Ok(Some(Self(number)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Keeps a number that the namespace has. Fails if another process takes the number over.
+    fn keep(self, fd: BorrowedFd<'_>, word: &AtomicU64, packed: u64) -> Result<bool, Errno> {
+        if !witness::keep_number(fd, self)? {
+            return Ok(false);
+        }
+        // Asked again: until here the number could be taken over.
+        let is_kept = word.load(SeqCst) == packed;
+        if !is_kept {
+            witness::release_number(fd, self);
+        }
+        Ok(is_kept)
+    }
+
+    /// Takes the number of a namespace that has no process left. A killed process leaves the old word or the new one.
+    fn take_over(
+        self,
+        fd: BorrowedFd<'_>,
+        word: &AtomicU64,
+        packed: u64,
+        is_known: &impl Fn(Self) -> bool,
+    ) -> Result<bool, Errno> {
+        if !witness::claim_number(fd, self)? {
+            return Ok(false);
+        }
+        // No process keeps the number now, and so none adds a process that does not keep it.
+        let is_taken = !is_known(self) && {
+            word.store(packed, SeqCst);
+            witness::keep_number(fd, self)?
         };
-        words.iter().position(is_mine).map(Self)
+        if !is_taken {
+            witness::release_number(fd, self);
+        }
+        Ok(is_taken)
     }
 
     pub(super) fn is_registered(self, words: &[AtomicU64]) -> bool {
@@ -59,19 +119,54 @@ impl Namespace {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::{AsFd, OwnedFd};
+
     use super::*;
 
+    /// Opens a file anew, as another process would.
+    fn open(file: &tempfile::NamedTempFile) -> OwnedFd {
+        file.reopen().expect("it is there").into()
+    }
+
+    fn packed(pids: usize) -> u64 {
+        Namespace::pack([pids as u64 + 1, 7]).expect("it fits")
+    }
+
     #[test]
-    fn a_namespace_keeps_its_number_until_all_are_in_use() {
-        let words: Vec<AtomicU64> = (0..MOST).map(|_| AtomicU64::new(0)).collect();
-        let packed = |i: u64| Namespace::pack([i + 1, 7]).expect("it fits");
-        for round in 0..2 {
-            for i in 0..MOST {
-                assert_eq!(Namespace::register(&words, packed(i as u64)), Some(Namespace(i)), "round {round}");
-            }
+    fn a_namespace_keeps_its_number_while_a_process_keeps_it() {
+        let file = tempfile::NamedTempFile::new().expect("it is made");
+        let words: Vec<AtomicU64> = (0..4).map(|_| AtomicU64::new(0)).collect();
+        let register = |fd: &OwnedFd, pids, known: &[usize]| {
+            let is_known = |number: Namespace| known.contains(&number.0);
+            Namespace::register(&words, fd.as_fd(), packed(pids), is_known).expect("it has locks").map(|it| it.0)
+        };
+        let mut fds: Vec<_> = (0..4).map(|_| open(&file)).collect();
+        for (pids, fd) in fds.iter().enumerate() {
+            assert_eq!(register(fd, pids, &[]), Some(pids));
+            assert_eq!(register(fd, pids, &[]), Some(pids), "the same process again");
+            assert_eq!(register(&open(&file), pids, &[]), Some(pids), "another process, which ends at once");
         }
-        assert_eq!(Namespace::register(&words, packed(MOST as u64)), None);
+        assert_eq!(register(&open(&file), 4, &[]), None, "all are kept");
+        // The processes of two namespaces end, but for one that does not keep its number.
+        fds.drain(1..3);
+        assert_eq!(register(&open(&file), 4, &[1, 2]), None);
+        let fifth = open(&file);
+        assert_eq!(register(&fifth, 4, &[1]), Some(2));
+        assert_eq!(register(&open(&file), 5, &[1]), None, "the fifth keeps it");
+        assert_eq!(register(&open(&file), 2, &[]), Some(1), "it has to have a new number");
         assert_eq!(Namespace::pack([1 << 32, 0]), Err(Errno::OVERFLOW));
+    }
+
+    /// Between reading the word and locking the byte, another process takes the number over.
+    #[test]
+    fn a_number_that_was_taken_over_meanwhile_is_not_kept() {
+        let file = tempfile::NamedTempFile::new().expect("it is made");
+        let (word, late, other) = (AtomicU64::new(packed(0)), open(&file), open(&file));
+        let number = Namespace(0);
+        assert_eq!(number.take_over(other.as_fd(), &word, packed(1), &|_| false), Ok(true));
+        assert_eq!(number.keep(late.as_fd(), &word, packed(0)), Ok(false));
+        drop(other);
+        assert_eq!(number.take_over(open(&file).as_fd(), &word, packed(2), &|_| false), Ok(true), "it let go");
     }
 
     #[test]
