@@ -90,7 +90,7 @@ fn soak(kills: u64, seed: u64, judges_waits: bool, parts: Vec<Part>) -> ExitCode
         });
         // Both do so, as either may be first.
         let _ = setpgid(Some(pid), Some(pid));
-        Worker { number: worker, part, pid, ended: false }
+        Worker { number: worker, part, share, pid, executed: 0, ended: false }
     };
     let mut workers: Vec<Worker> = shares.enumerate().map(begin).collect();
     let mut said = Instant::now();
@@ -117,7 +117,10 @@ fn soak(kills: u64, seed: u64, judges_waits: bool, parts: Vec<Part>) -> ExitCode
 struct Worker {
     number: usize,
     part: &'static str,
+    share: usize,
     pid: Pid,
+    /// How many instructions its stepped process had executed when it was last looked at.
+    executed: u64,
     ended: bool,
 }
 
@@ -131,6 +134,14 @@ impl Worker {
             self.ended = true;
             if status.exit_status() != Some(0) || !page.ends() {
                 page.wrong(&format!("the process of {part} has ended: {status:?}"));
+            }
+        }
+        if self.part == "steps" {
+            // An operation of a hundred thousand instructions takes long on a busy machine.
+            let executed = page.executed[self.share].load(SeqCst);
+            if executed != self.executed {
+                self.executed = executed;
+                page.beat(self.number);
             }
         }
         let quiet = Duration::from_nanos(now().saturating_sub(page.beats[self.number].load(SeqCst)));

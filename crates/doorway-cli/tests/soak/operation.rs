@@ -1,16 +1,12 @@
 //! The operations that are stepped through, and the cases that they are tried in.
 
-use std::{
-    mem::forget,
-    sync::atomic::{AtomicU64, Ordering::SeqCst},
-    time::Duration,
-};
+use std::{mem::forget, sync::atomic::AtomicU64, time::Duration};
 
 use doorway::shared::{Error, HandOver, Lock, NotYet};
 
 use super::{
     kind::{Kind, Spec},
-    system::{die, die_after, exit_now, fork, instructions, reap, stop_here},
+    system::{die, die_after, exit_now, fork, reap, stop_here},
 };
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -101,9 +97,9 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// Prepares an operation, and executes it until this process is killed, after so many instructions
-/// or at the end.
+/// or at the end. Counts the instructions in `executed`.
 pub(crate) fn perform(
-    executed: &AtomicU64,
+    executed: &'static AtomicU64,
     spec: &Spec,
     case: Case,
     given: Option<&HandOver>,
@@ -114,13 +110,13 @@ pub(crate) fn perform(
         if case.behind {
             stop_here();
         }
-        die_after(after);
+        die_after(after, executed);
     };
     if let (Operation::Adopt, Some(given)) = (case.operation, given) {
         begin();
         // The slot is lost if the process that gave it is dead, which it is not.
         given.adopt().expect("the slot can be adopted");
-        finish(executed);
+        die();
     }
     match case.operation {
         Operation::Open => {
@@ -131,29 +127,23 @@ pub(crate) fn perform(
             begin();
             spec.make()?;
         }
-        _ => use_lock(executed, spec.open()?, session, case, begin)?,
+        _ => use_lock(spec.open()?, session, case, begin)?,
     }
-    finish(executed)
+    die()
 }
 
-fn use_lock(
-    executed: &AtomicU64,
-    lock: Lock,
-    session: Option<&str>,
-    case: Case,
-    begin: impl Fn(),
-) -> Result<(), Error> {
+fn use_lock(lock: Lock, session: Option<&str>, case: Case, begin: impl Fn()) -> Result<(), Error> {
     match case.operation {
         Operation::Enter => {
             begin();
             forget(lock.enter(session)?);
-            finish(executed)
+            die()
         }
         Operation::GiveUp => {
             let place = lock.enter(session)?;
             begin();
             drop(place);
-            finish(executed)
+            die()
         }
         Operation::Late => {
             let place = lock.enter(session)?;
@@ -162,29 +152,29 @@ fn use_lock(
                 Err(NotYet::Failed(error)) => return Err(error),
                 late => forget(late),
             }
-            finish(executed)
+            die()
         }
         Operation::Try => {
             begin();
             forget(lock.try_enter(session)?);
-            finish(executed)
+            die()
         }
         Operation::Resize => {
             begin();
             let slots = case.kind.slots();
             [slots + 1, 1, slots].into_iter().try_for_each(|slots| lock.set_slots(slots))?;
-            finish(executed)
+            die()
         }
         Operation::Drain => {
             begin();
             lock.drain()?;
             lock.resume()?;
-            finish(executed)
+            die()
         }
         Operation::Remove => {
             begin();
             lock.remove()?;
-            finish(executed)
+            die()
         }
         Operation::Acquire => begin(),
         _ => {}
@@ -203,22 +193,16 @@ fn use_lock(
         Operation::HandOver => {
             begin();
             forget(permit.hand_over());
-            finish(executed)
+            die()
         }
         Operation::TakeBack => {
             let hand_over = permit.hand_over();
             reap(fork(true, || exit_now(i32::from(hand_over.adopt().is_err()))));
             begin();
             permit.take_back()?;
-            finish(executed)
+            die()
         }
-        _ => finish(executed),
+        _ => die(),
     }
     Ok(())
-}
-
-/// Says how many instructions the operation had, and ends with all that the process has.
-fn finish(executed: &AtomicU64) -> ! {
-    executed.store(instructions(), SeqCst);
-    die()
 }

@@ -100,8 +100,7 @@ pub(crate) struct Page {
     pub(crate) stop: AtomicU64,
     /// When each worker last went on.
     pub(crate) beats: [AtomicU64; WORKERS],
-    /// For each stepper how many instructions the last operation had; 0 if its process was killed
-    /// before its end.
+    /// For each stepper how many instructions of its last operation were executed.
     pub(crate) executed: [AtomicU64; STEPPERS],
     pub(crate) records: [Record; VICTIMS],
     pub(crate) locks: [Watched; LOCKS],

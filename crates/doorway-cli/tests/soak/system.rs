@@ -9,7 +9,10 @@ use std::{
     os::fd::AsRawFd,
     panic::{AssertUnwindSafe, catch_unwind},
     ptr,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
 };
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, set_parent_process_death_signal, waitpid};
@@ -124,14 +127,14 @@ pub(crate) fn die() -> ! {
     }
 }
 
-/// How many instructions this process has executed since it is stepped, and after how many it is
-/// killed.
-static EXECUTED: AtomicU64 = AtomicU64::new(0);
+/// Where this process counts the instructions that it has executed since it is stepped, and after how
+/// many it is killed.
+static EXECUTED: OnceLock<&'static AtomicU64> = OnceLock::new();
 static MOST: AtomicU64 = AtomicU64::new(0);
 
 /// Comes after each instruction.
 extern "C" fn executed_one(_: libc::c_int) {
-    if EXECUTED.fetch_add(1, Relaxed) + 1 >= MOST.load(Relaxed) {
+    if EXECUTED.get().is_none_or(|executed| executed.fetch_add(1, Relaxed) + 1 >= MOST.load(Relaxed)) {
         die();
     }
 }
@@ -139,13 +142,13 @@ extern "C" fn executed_one(_: libc::c_int) {
 /// Whether `die_after` works here.
 pub(crate) const CAN_STEP: bool = cfg!(target_arch = "x86_64");
 
-/// Lets this process be killed after so many more instructions.
+/// Lets this process be killed after so many more instructions, and counts them.
 ///
 /// The processor traps after each one while the trap flag is set, and the kernel makes a SIGTRAP of
 /// it. Unlike with a tracer, no other process has to run after each instruction.
 #[cfg(target_arch = "x86_64")]
-pub(crate) fn die_after(instructions: u64) {
-    if instructions == 0 {
+pub(crate) fn die_after(instructions: u64, executed: &'static AtomicU64) {
+    if instructions == 0 || EXECUTED.set(executed).is_err() {
         die();
     }
     MOST.store(instructions, Relaxed);
@@ -162,9 +165,4 @@ pub(crate) fn die_after(instructions: u64) {
 
 /// Other processors have no such flag that a process can set itself.
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn die_after(_: u64) {}
-
-/// Returns how many instructions this process has executed since.
-pub(crate) fn instructions() -> u64 {
-    EXECUTED.load(Relaxed)
-}
+pub(crate) fn die_after(_: u64, _: &'static AtomicU64) {}
