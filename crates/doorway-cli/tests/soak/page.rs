@@ -13,6 +13,7 @@ pub(crate) const LOCKS: usize = 24;
 pub(crate) const VICTIMS: usize = 128;
 /// Victims let the processes that kill them go first.
 pub(crate) const VICTIMS_ARE_NICE: i32 = 5;
+pub(crate) const STEPPERS_ARE_NICE: i32 = 15;
 /// Slots that a lock of the soak has at most.
 pub(crate) const SLOTS: usize = 8;
 

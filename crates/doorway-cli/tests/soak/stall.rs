@@ -1,9 +1,11 @@
 //! Measures stalled waits: how long a live process waits although nothing delays it.
 //!
-//! The time in which the waiting process, or another live one of the same lock, is ready to run and
-//! gets no processor is not counted, as the kernel tells it (`/proc/PID/schedstat`): a process that was
-//! granted a slot and does not run yet delays the ones behind it. A busy machine makes every wait
-//! longer, and says nothing about the lock.
+//! The time in which a thread of the waiting process, or of another live one of the same lock, is ready
+//! to run and gets no processor is not counted, as the kernel tells it (`/proc/PID/task/TID/schedstat`):
+//! a process that was granted a slot and does not run yet delays the ones behind it. A busy machine
+//! makes every wait longer, and says nothing about the lock. The kernel adds that time up when the
+//! thread runs; so while one is ready to run, nothing is judged, but for a wait that lasts too long
+//! whatever delays it.
 
 use std::{fs, sync::atomic::Ordering::SeqCst};
 
@@ -11,6 +13,8 @@ use super::page::{LIMIT, Page, now};
 
 /// So many nanoseconds of a wait are counted before the kernel is asked.
 const SHORT: u64 = 250_000_000;
+/// A wait of so many nanoseconds is too long in any case.
+const ENDLESS: u64 = 30_000_000_000;
 
 /// A wait of a process that may be stalled.
 #[derive(Clone, Copy, Default)]
@@ -36,6 +40,9 @@ impl Stall {
             *self = Self { pid, since, starved: None };
         }
         let waited = now().saturating_sub(since);
+        if waited > SHORT && is_ready(all) {
+            return page.judges_waits.load(SeqCst) != 0 && waited > ENDLESS;
+        }
         if waited > SHORT && self.starved.is_none() {
             self.starved = starved(all);
         }
@@ -54,11 +61,23 @@ impl Stall {
     }
 }
 
-/// Returns for how many nanoseconds processes have been ready to run and had no processor.
+/// Returns for how many nanoseconds threads of processes have been ready to run and had no processor;
+/// `None` if a process has ended.
 fn starved(pids: &[i32]) -> Option<u64> {
-    let starved = |pid: &i32| {
-        let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
-        text.split_whitespace().nth(1)?.parse::<u64>().ok()
-    };
-    pids.iter().map(starved).sum()
+    let starved = |text: &String| text.split_whitespace().nth(1)?.parse::<u64>().ok();
+    pids.iter().map(|&pid| of_threads(pid, "schedstat")?.iter().map(starved).sum::<Option<u64>>()).sum()
+}
+
+/// Whether a thread of a process is running or ready to run.
+fn is_ready(pids: &[i32]) -> bool {
+    // The state is behind the name of the program, which is in brackets.
+    let is_ready = |text: &String| text.rsplit(')').next().is_some_and(|rest| rest.starts_with(" R"));
+    pids.iter().filter_map(|&pid| of_threads(pid, "stat")).flatten().any(|text| is_ready(&text))
+}
+
+/// Reads a file of each thread of a process.
+fn of_threads(pid: i32, name: &str) -> Option<Vec<String>> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    // A thread may end meanwhile.
+    Some(threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join(name)).ok()).collect())
 }

@@ -16,9 +16,9 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use super::{
     kind::{Kind, Spec, check},
     operation::{Around, Case, Operation, cases, perform},
-    page::{Count, LIMIT, Page, Random, STEPPERS, Task},
+    page::{Count, LIMIT, Page, Random, STEPPERS, STEPPERS_ARE_NICE, Task},
     stall::Stall,
-    system::{exit_now, fork, reap},
+    system::{be_nice, exit_now, fork, reap},
 };
 
 /// An operation with more instructions is tried at a few of them only: opening and making a lock,
@@ -46,6 +46,8 @@ struct Stepper<'a> {
 
 /// Kills processes until the soak ends.
 pub(crate) fn run(page: &'static Page, path: &Path, task: &Task) -> i32 {
+    // Traps take all the time that they get, and most kills are made elsewhere.
+    be_nice(STEPPERS_ARE_NICE);
     let kinds = [("mutex", Kind::Mutex), ("semaphore", Kind::Semaphore(2)), ("group", Kind::Group(3))];
     let specs = kinds.map(|(name, kind)| Spec::new(path, &format!("steps{}-{name}", task.share), kind, 16));
     let mut stepper = Stepper { page, specs: &specs, share: task.share, random: Random(task.seed) };

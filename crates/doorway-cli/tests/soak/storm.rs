@@ -23,6 +23,8 @@ use super::{
     victim::Victim,
 };
 
+/// So many processes are killed between two looks for those that have ended.
+const KILLS: usize = 6;
 /// The monitor runs every so many nanoseconds.
 const PERIOD: u64 = 20_000_000;
 
@@ -60,8 +62,9 @@ pub(crate) fn run(page: &'static Page, path: &Path, task: &Task) -> i32 {
     let mut storm = Storm::new(page, path, task.seed);
     while !page.ends() {
         page.beat(task.worker);
-        storm.kill();
-        storm.kill();
+        for _ in 0..KILLS {
+            storm.kill();
+        }
         storm.reap();
         storm.monitor();
         for lock in 0..storm.locks.len() {
