@@ -121,6 +121,33 @@ const MUTANTS: &[(Mutant, usize)] = &[
         ),
         5,
     ),
+    (
+        mutant(
+            "abandons-waiters-only",
+            "a process that gives up its wait keeps a slot that was granted meanwhile",
+            Property::DeadlockFreedom,
+            Setting::slots(2, 1).passages(2),
+        ),
+        1,
+    ),
+    (
+        mutant(
+            "changes-without-rebuilding",
+            "the stack of free slots is left as it was when the number of slots changes",
+            Property::BoundedRegisters,
+            Setting::slots(2, 2).passages(2),
+        ),
+        3,
+    ),
+    (
+        mutant(
+            "changes-without-granting",
+            "a lock that is resumed grants nothing to the processes that wait",
+            Property::DeadlockFreedom,
+            Setting::slots(2, 1).passages(1),
+        ),
+        4,
+    ),
 ];
 
 struct Operations {
@@ -157,7 +184,7 @@ impl Algorithm for Operations {
         rmr: Rmr { cc: "", dsm: "" },
         min_n: 1,
         max_n: None,
-        mutants: &[MUTANTS[0].0, MUTANTS[1].0, MUTANTS[2].0],
+        mutants: &[MUTANTS[0].0, MUTANTS[1].0, MUTANTS[2].0, MUTANTS[3].0, MUTANTS[4].0, MUTANTS[5].0],
     };
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {

@@ -340,6 +340,7 @@ impl Table {
         match m.read(self.state.at(entry))? {
             State::Idle => {}
             State::Waiting(_) => self.leave(m, entry, None)?,
+            State::Holding { .. } if m.mutant("abandons-waiters-only") => {}
             State::Holding { recovered, .. } => {
                 let slot = m.read(self.slot.at(entry))?;
                 if recovered {
