@@ -1,12 +1,13 @@
-//! Explores the engine of named locks with all its operations: a process may reap dead processes, give its entry back, change
-//! the number of slots, drain and resume the lock, or remove it, before it enters; may hand its slot over to a child and take it
-//! back; may give up its wait; and may be killed at any step.
+//! Explores the engine of named locks with all its operations: a process may reap dead processes,
+//! give its entry back, change the number of slots, drain and resume the lock, or remove it, before
+//! it enters; may hand its slot over to a child and take it back; may give up its wait; and may be
+//! killed at any step.
 //!
-//! What the library does after it finds the lock removed is part of the model: the process abandons its place and goes to the
-//! lock that was made anew, here one register.
+//! What the library does after it finds the lock removed is part of the model: the process abandons
+//! its place and goes to the lock that was made anew, here one register.
 //!
-//! Every holder writes itself into a register of its slot, and looks whether another living process is there already. So two
-//! holders of one slot are seen even where there are not too many holders.
+//! Every holder writes itself into a register of its slot, and looks whether another living process
+//! is there already. So two holders of one slot are seen even where there are not too many holders.
 
 use std::ops::ControlFlow::{Break, Continue};
 
@@ -33,9 +34,9 @@ enum Operation {
     DrainAndResume,
     /// Removes the lock if it is not in use.
     Remove,
-    /// Hands its slot over to a child, which ends before the process takes the slot back. As in `hand_over.rs` the process is
-    /// dead while the child is not there yet, and the child while the process has not taken the slot back: others may then
-    /// reclaim it.
+    /// Hands its slot over to a child, which ends before the process takes the slot back. As in
+    /// `hand_over.rs` the process is dead while the child is not there yet, and the child while the
+    /// process has not taken the slot back: others may then reclaim it.
     HandOver,
 }
 
@@ -49,7 +50,8 @@ struct Model {
     actors: usize,
 }
 
-/// The models. The number of one is handed over as the number of sessions, which the engine does not have here.
+/// The models. The number of one is handed over as the number of sessions, which the engine does
+/// not have here.
 const MODELS: &[Model] = &[
     Model { operations: &[Enter, Reap, GiveUpEntry, Resize, DrainAndResume, Remove, HandOver], actors: 2 },
     Model { operations: &[Reap], actors: 1 },
@@ -192,7 +194,8 @@ impl Algorithm for Operations {
         layout.begin(table.used(), size.n as u32);
         (0..size.n).for_each(|p| layout.begin(table.owner(p), Some(Owner::new(p, 0))));
         if size.k == 2 {
-            // As after two passages at once: the slot that was released last is on top, and it is not the lowest.
+            // As after two passages at once: the slot that was released last is on top, and it is
+            // not the lowest.
             layout.begin(table.free(0), 1);
             layout.begin(table.free(1), u32::MAX);
             layout.begin(table.fast_slot(), 1);
@@ -284,8 +287,8 @@ impl Operations {
         Ok(Pass { place: Some(place), ..pass })
     }
 
-    /// Hands the slot over to a child. If another process has reclaimed it, the child enters, and keeps its slot: otherwise it
-    /// could lose it without end.
+    /// Hands the slot over to a child. If another process has reclaimed it, the child enters, and
+    /// keeps its slot: otherwise it could lose it without end.
     fn hand_over<M>(&self, m: &mut M, p: usize, pass: Pass) -> Result<Pass, M::Halt>
     where
         M: CompareAndSwap + FetchAndAdd + Mortal,
@@ -301,7 +304,8 @@ impl Operations {
         self.wait(m, p, Pass { place, life, hands_over: false })
     }
 
-    /// Lets a process end and another one own its entry. Returns the life of that one, and whether it got the entry.
+    /// Lets a process end and another one own its entry. Returns the life of that one, and whether
+    /// it got the entry.
     fn successor<M>(&self, m: &mut M, p: usize, life: u64) -> Result<(u64, bool), M::Halt>
     where
         M: CompareAndSwap + FetchAndAdd + Mortal,

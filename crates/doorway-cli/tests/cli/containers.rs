@@ -7,8 +7,8 @@ use std::{
 
 use super::locks::{Locks, soon};
 
-/// Returns the words before a command that run it as the first process of a PID namespace of its own, as container engines do;
-/// `None` if the system does not allow it.
+/// Returns the words before a command that run it as the first process of a PID namespace of its
+/// own, as container engines do; `None` if the system does not allow it.
 fn container(others: &[&'static str]) -> Option<Vec<&'static str>> {
     let own = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
     let as_user = ["--user", "--map-root-user"];
@@ -34,7 +34,8 @@ impl Drop for Container {
     }
 }
 
-/// Starts a shell as the first process of a container. `$0` is `doorway`, and the lock's directory the current one.
+/// Starts a shell as the first process of a container. `$0` is `doorway`, and the lock's directory
+/// the current one.
 fn shell(locks: &Locks, container: &[&str], script: &str) -> Container {
     let mut command = Command::new(container[0]);
     command.args(&container[1..]).args(["sh", "-c", script, env!("CARGO_BIN_EXE_doorway")]);
@@ -65,7 +66,8 @@ fn processes_of_several_containers_exclude_each_other() {
         let status = locks.status("gpu");
         assert_eq!(status["holders"][0]["foreign"], true, "{status}");
         assert!(locks.prints(&["status", "gpu"]).contains("[in another PID namespace]"));
-        // The second one has another PID namespace than both the first and this process, and enters when the first has ended.
+        // The second one has another PID namespace than both the first and this process, and enters
+        // when the first has ended.
         let _second = shell(&locks, &container, "$0 run gpu -- sh -c 'test -e .done && touch .second'");
         soon("it waits", || locks.status("gpu")["waiting"].as_array().is_some_and(|waiting| waiting.len() == 1));
         fs::write(locks.path(".go"), "").expect("it is ours");
@@ -132,7 +134,8 @@ while not os.path.exists(\".go\"): time.sleep(0.02)
     appears(&locks, ".killed");
     assert_eq!(try_to_enter(&locks), BUSY);
     fs::write(locks.path(".go"), "").expect("it is ours");
-    // When it has ended, a process of its own namespace finds that out, which enters, and others can then.
+    // When it has ended, a process of its own namespace finds that out, which enters, and others
+    // can then.
     fs::write(locks.path(".look"), "").expect("it is ours");
     appears(&locks, ".looked");
     locks.prints(&["run", "gpu", "--timeout", "60s", "--", "true"]);
@@ -148,7 +151,8 @@ fn a_daemon_of_the_command_does_not_keep_the_slot_from_other_containers() {
     assert_eq!(try_to_enter(&locks), Some(0));
 }
 
-/// There, `/proc` numbers the processes of another namespace, and would show other processes in place of those of the lock.
+/// There, `/proc` numbers the processes of another namespace, and would show other processes in
+/// place of those of the lock.
 #[test]
 fn a_container_without_its_own_proc_is_refused() {
     let locks = Locks::new();

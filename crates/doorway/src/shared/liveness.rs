@@ -1,10 +1,11 @@
 //! Identifies processes, and decides whether a process is dead.
 //!
-//! A process is identified by its PID and a *life*: the number of its namespace in the file of the lock, and 32 bits made of
-//! its start time (field 22 of `/proc/PID/stat`) and the boot ID. A reused PID has another life, and so has a process of
-//! another boot.
+//! A process is identified by its PID and a *life*: the number of its namespace in the file of the
+//! lock, and 32 bits made of its start time (field 22 of `/proc/PID/stat`) and the boot ID. A
+//! reused PID has another life, and so has a process of another boot.
 //!
-//! A process is declared dead only on evidence that cannot be transient. In its own namespace that evidence is the kernel's:
+//! A process is declared dead only on evidence that cannot be transient. In its own namespace that
+//! evidence is the kernel's:
 //!
 //! | state of the process | what the kernel shows | verdict |
 //! |---|---|---|
@@ -17,8 +18,9 @@
 //! | hidden (`hidepid`), or `/proc` not mounted | `kill` finds it, and `stat` cannot be read | alive |
 //! | the caller has no file descriptor left | `kill` finds it, and nothing can be opened | alive |
 //!
-//! PIDs mean nothing in another PID namespace, and start times nothing in another time namespace. There the evidence is a
-//! [witness]: a lock on a byte of the file that the kernel releases when the process ends.
+//! PIDs mean nothing in another PID namespace, and start times nothing in another time namespace.
+//! There the evidence is a [witness]: a lock on a byte of the file that the kernel releases when
+//! the process ends.
 //!
 //! | state of the process in another namespace | what the kernel shows | verdict |
 //! |---|---|---|
@@ -28,8 +30,9 @@
 //! | it has no witness: see [`witnessed`] | nothing | alive; processes of its own namespace find its death |
 //! | its namespace is not in the file | nothing | dead: the owner is not a process, but damage |
 //!
-//! "Alive" where nothing is known costs time, never exclusion: a dead process then keeps its slot until its PID is free or the
-//! evidence can be had. A process that cannot identify *itself* gets an error and does not enter.
+//! "Alive" where nothing is known costs time, never exclusion: a dead process then keeps its slot
+//! until its PID is free or the evidence can be had. A process that cannot identify *itself* gets
+//! an error and does not enter.
 
 mod namespace;
 mod proc;
@@ -69,8 +72,9 @@ fn identity(namespace: Namespace, pid: Pid, start: u64) -> Result<Owner, Errno> 
 /// Returns the identity of this process.
 ///
 /// # Errors
-/// When `/proc` does not tell its start time or the boot ID: with a guess in their place, other processes would take this one
-/// for dead. `EXDEV` when `/proc` is that of another PID namespace: there the PIDs of this one mean other processes.
+/// When `/proc` does not tell its start time or the boot ID: with a guess in their place, other
+/// processes would take this one for dead. `EXDEV` when `/proc` is that of another PID namespace:
+/// there the PIDs of this one mean other processes.
 fn myself(namespace: Namespace) -> Result<Owner, Errno> {
     let seen = proc::read_stat(c"/proc/self/stat")?;
     if seen.pid != getpid() {
@@ -81,8 +85,8 @@ fn myself(namespace: Namespace) -> Result<Owner, Errno> {
 
 /// Returns the same process, marked as one with a witness.
 ///
-/// Without a witness are: a command that was started before the lock had been used in a container, and a command that has
-/// closed the descriptor of its witness.
+/// Without a witness are: a command that was started before the lock had been used in a container,
+/// and a command that has closed the descriptor of its witness.
 fn witnessed(owner: Owner) -> Owner {
     Owner::new(owner.process(), owner.life() | WITNESSED)
 }
@@ -127,12 +131,12 @@ impl Birthplace {
         Ok(Self { namespaces: proc::namespaces()?, proc: proc::device()? })
     }
 
-    /// Returns the identity of this process, a child of one that is of this namespace and may have moved its children to
-    /// others. For use between fork and exec: allocates nothing.
+    /// Returns the identity of this process, a child of one that is of this namespace and may have
+    /// moved its children to others. For use between fork and exec: allocates nothing.
     ///
     /// # Errors
-    /// As [`myself`]; `EXDEV` when this process has another `/proc` or counts time from another start, so that it cannot
-    /// know the numbers by which its parent's namespaces know it.
+    /// As [`myself`]; `EXDEV` when this process has another `/proc` or counts time from another
+    /// start, so that it cannot know the numbers by which its parent's namespaces know it.
     fn child(&self, namespace: Namespace) -> Result<Owner, Errno> {
         let mine = proc::namespaces()?;
         if mine != self.namespaces && (mine[1] != self.namespaces[1] || proc::device()? != self.proc) {
@@ -144,8 +148,9 @@ impl Birthplace {
 }
 
 impl File {
-    /// Establishes the identity of this process and its witness. A process that was forked since the file was opened may be
-    /// in another namespace, and gets a witness of its own. One thread at a time.
+    /// Establishes the identity of this process and its witness. A process that was forked since
+    /// the file was opened may be in another namespace, and gets a witness of its own. One thread
+    /// at a time.
     pub(super) fn identify(&self) -> Result<Owner, Error> {
         let forked = self.namespace().map(|_| witness::reopen_for_fork(self.fd()));
         let forked = forked.transpose().map_err(|errno| self.unidentified(errno))?;
@@ -181,8 +186,9 @@ impl File {
         })
     }
 
-    /// Returns the identity under which a child of `parent` keeps a slot across exec, and gives it a witness if processes of
-    /// other namespaces may want one. For use between fork and exec: allocates nothing.
+    /// Returns the identity under which a child of `parent` keeps a slot across exec, and gives it
+    /// a witness if processes of other namespaces may want one. For use between fork and exec:
+    /// allocates nothing.
     ///
     /// # Errors
     /// As [`Birthplace::child`].
@@ -194,7 +200,8 @@ impl File {
         Ok(if is_held { me } else { unwitnessed(me) })
     }
 
-    /// Gives up this process's share in the witness of a child, which the child keeps alone from then on.
+    /// Gives up this process's share in the witness of a child, which the child keeps alone from
+    /// then on.
     pub(super) fn release_witness(&self, child: Owner) {
         if is_witnessed(child) {
             witness::release(self.fd(), child);
@@ -290,7 +297,8 @@ mod tests {
         assert!(has_ended(owner));
     }
 
-    /// While a thread that is not the first one calls exec, `/proc` shows the end of the first one for an instant.
+    /// While a thread that is not the first one calls exec, `/proc` shows the end of the first one
+    /// for an instant.
     #[test]
     fn a_process_that_execs_from_another_thread_is_alive() {
         const HELPER: &str = "DOORWAY_TEST_EXECS";

@@ -2,11 +2,13 @@
 
 use super::*;
 
-/// Forks a process that is the first one of a PID namespace of its own, with its own `/proc`, and does what it is told there.
-/// Returns its parent, which ends with it; `None` if the system does not allow it.
+/// Forks a process that is the first one of a PID namespace of its own, with its own `/proc`, and
+/// does what it is told there. Returns its parent, which ends with it; `None` if the system does
+/// not allow it.
 fn in_container(run: impl FnOnce()) -> Option<i32> {
     let flags = libc::CLONE_NEWPID | libc::CLONE_NEWNS;
-    // SAFETY: as in `forked_is_well`. The child changes its own namespaces, and its mounts in these.
+    // SAFETY: as in `forked_is_well`. The child changes its own namespaces, and its mounts in
+    // these.
     unsafe {
         let parent = libc::fork();
         assert!(parent >= 0);

@@ -10,8 +10,9 @@ use rustix::io::Errno;
 
 use super::{NAMESPACE, witness};
 
-/// A PID namespace together with a time namespace, as the number of its word in the file of a lock. The word has the
-/// inodes of both. The kernel gives an inode to another namespace only when no process is left in the first one.
+/// A PID namespace together with a time namespace, as the number of its word in the file of a lock.
+/// The word has the inodes of both. The kernel gives an inode to another namespace only when no
+/// process is left in the first one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in super::super) struct Namespace(pub(in super::super) usize);
 
@@ -39,11 +40,12 @@ impl Namespace {
         }
     }
 
-    /// Returns the number of a namespace, which no process gives to another one while the description of `fd` is open. `None`
-    /// if all numbers are kept by others.
+    /// Returns the number of a namespace, which no process gives to another one while the
+    /// description of `fd` is open. `None` if all numbers are kept by others.
     ///
-    /// `is_known` tells whether a process of a number may live that does not keep it; see [`witness`]. The description must
-    /// not keep any number for another process: it could not tell that number from a free one.
+    /// `is_known` tells whether a process of a number may live that does not keep it; see
+    /// [`witness`]. The description must not keep any number for another process: it could not tell
+    /// that number from a free one.
     ///
     /// # Errors
     /// When the file system has no byte-range locks.
@@ -83,7 +85,8 @@ impl Namespace {
         Ok(is_kept)
     }
 
-    /// Takes the number of a namespace that has no process left. A killed process leaves the old word or the new one.
+    /// Takes the number of a namespace that has no process left. A killed process leaves the old
+    /// word or the new one.
     fn take_over(
         self,
         fd: BorrowedFd<'_>,
@@ -109,8 +112,8 @@ impl Namespace {
         words.get(self.0).is_some_and(|word| word.load(SeqCst) != 0)
     }
 
-    /// Whether processes of several namespaces use the lock, or may well do so: one that is used in a container is made to
-    /// be used in others, too.
+    /// Whether processes of several namespaces use the lock, or may well do so: one that is used in
+    /// a container is made to be used in others, too.
     pub(super) fn are_several(words: &[AtomicU64]) -> bool {
         let is_used_elsewhere = |word: &AtomicU64| !matches!(word.load(SeqCst) >> 32, 0 | INITIAL);
         words.iter().any(is_used_elsewhere)

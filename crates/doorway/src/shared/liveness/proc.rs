@@ -1,5 +1,5 @@
-//! What `/proc` tells of processes. Nothing here allocates but the first question for the boot ID: most of it is asked
-//! between fork and exec.
+//! What `/proc` tells of processes. Nothing here allocates but the first question for the boot ID:
+//! most of it is asked between fork and exec.
 
 use std::{ffi::CStr, sync::OnceLock};
 
@@ -41,10 +41,11 @@ pub(super) fn stat_of(pid: Pid) -> Result<Stat, Errno> {
     read_stat(Numbered::new("/proc/", pid.as_raw_nonzero().get(), "/stat").as_c_str())
 }
 
-/// Whether all threads of a process have ended: its pidfd is readable then. `false` where that cannot be told.
+/// Whether all threads of a process have ended: its pidfd is readable then. `false` where that
+/// cannot be told.
 ///
-/// The state in `/proc/PID/stat` does not suffice: while a thread that is not the first one calls exec, it shows the end of the
-/// first one, whose place the other takes.
+/// The state in `/proc/PID/stat` does not suffice: while a thread that is not the first one calls
+/// exec, it shows the end of the first one, whose place the other takes.
 #[cold]
 pub(super) fn has_ended(pid: Pid) -> bool {
     let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
@@ -78,7 +79,8 @@ pub(super) fn read_stat(path: &CStr) -> Result<Stat, Errno> {
     parse(&text[..filled]).ok_or(Errno::PROTO)
 }
 
-/// The name of the program, in brackets, may hold anything, brackets included; so fields are counted from the last one.
+/// The name of the program, in brackets, may hold anything, brackets included; so fields are
+/// counted from the last one.
 fn parse(text: &[u8]) -> Option<Stat> {
     let decimal = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse::<u64>().ok();
     let pid = decimal(text.split(|&byte| byte == b' ').next()?)?;
