@@ -69,6 +69,8 @@ pub(super) struct Mapped<'a> {
     /// The word of a sleeping waiter whose state has changed, to be woken once the table lock is released:
     /// waking takes longer than anything done with the table lock.
     heir: Option<&'a AtomicU64>,
+    /// A process has left the queue, so another one may be at its front.
+    has_new_front: bool,
     /// How often it has slept until the table lock was released.
     sleeps_for_table_lock: u32,
     /// It has the table lock, and releases it whatever happens: a process that stops at something damaged
@@ -86,6 +88,7 @@ impl<'a> Mapped<'a> {
             patience: Patience::default(),
             wait: None,
             heir: None,
+            has_new_front: false,
             sleeps_for_table_lock: 0,
             has_table_lock: false,
         }
@@ -100,17 +103,21 @@ impl<'a> Mapped<'a> {
         self.words.get(register.index()).ok_or(Stop::Damaged)
     }
 
-    /// Wakes the process that has been granted a slot.
+    /// Wakes the process that has been granted a slot, and the process that is at the front of the queue now.
     #[inline(always)]
     pub(super) fn wake_heir(&mut self) {
         if let Some(asleep) = self.heir.take() {
             wake(asleep);
         }
+        if self.has_new_front {
+            self.has_new_front = false;
+            self.file.wake_front_that_watches();
+        }
     }
 
-    /// Whether it has waited for a slot for so long that it watches other processes.
-    pub(super) fn watched(&self) -> bool {
-        self.wait.as_ref().is_some_and(Wait::watches)
+    /// Whether no process has told this one of its slot: it may have been killed before, and have told no other.
+    pub(super) fn is_untold(&self) -> bool {
+        !self.wait.as_ref().is_some_and(Wait::is_told)
     }
 
     pub(super) fn is_late(&self) -> bool {
@@ -304,6 +311,7 @@ impl Mortal for Mapped<'_> {
     /// Notes which process to wake once the table lock is released: the one whose state has changed, if it
     /// sleeps. A process that was noted before is woken now.
     fn wake(&mut self, state: Register<State>) {
+        self.has_new_front = true;
         fence(SeqCst);
         let first = state.index() / entry::WORDS * entry::WORDS;
         let Some(asleep) = self.words.get(first + entry::ASLEEP) else { return };

@@ -40,10 +40,8 @@ impl Lock {
             _ => return Err(Error::Forked(self.path().into()).into()),
         };
         let spot = table.wait(&mut m, me, entry, Spot { ticket, slot: None, recovered: false, fast: false })?;
-        if m.watched() || self.file.is_long_wait(entry, ticket) {
-            // Another waiter is at the front now, and has to watch the holders. It watches only if it has waited
-            // for long, and this process has waited for longer.
-            self.file.wake_front();
+        if m.is_untold() {
+            self.file.wake_front_that_watches();
         }
         *position = Position::new(entry, spot);
         if let Some(word) = self.file.words().get(entry * entry::WORDS + entry::SINCE) {

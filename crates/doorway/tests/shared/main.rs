@@ -22,6 +22,7 @@ use tempfile::TempDir;
 mod containers;
 mod corrupted;
 mod deaths;
+mod front;
 mod processes;
 
 fn directory() -> (TempDir, Directory) {

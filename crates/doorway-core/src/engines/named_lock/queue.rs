@@ -22,10 +22,9 @@ impl Table {
         m.write(self.ends, Ends { front, back: Link::to(entry) })
     }
 
-    /// Takes an entry out, and wakes the entry behind it: another one is ahead of that now, for which
-    /// it has to watch.
+    /// Takes an entry out. Returns the entry that was behind it.
     #[inline(always)]
-    pub(super) fn unlink<M: Registers + Mortal>(&self, m: &mut M, entry: usize) -> Result<(), M::Halt> {
+    pub(super) fn unlink<M: Registers + Mortal>(&self, m: &mut M, entry: usize) -> Result<Option<usize>, M::Halt> {
         m.line(83);
         let ends = m.read(self.ends)?;
         let next = m.read(self.next.at(entry))?;
@@ -35,7 +34,10 @@ impl Table {
         } else {
             self.unlink_behind(m, ends, entry, next)?;
         }
-        if next == Link::NONE { Ok(()) } else { m.write(self.next.at(entry), Link::NONE) }
+        if next != Link::NONE {
+            m.write(self.next.at(entry), Link::NONE)?;
+        }
+        Ok(next.entry())
     }
 
     #[cold]
@@ -60,9 +62,6 @@ impl Table {
         if ends.back == Link::to(entry) {
             m.line(88);
             m.write(self.ends, Ends { back: at, ..ends })?;
-        }
-        if let Some(behind) = next.entry() {
-            m.wake(self.state.at(behind));
         }
         Ok(())
     }

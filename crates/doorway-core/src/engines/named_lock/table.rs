@@ -296,7 +296,10 @@ impl Table {
         let mut tally = m.read(self.tally)?;
         match slot {
             None => {
-                self.unlink(m, entry)?;
+                // Another process is ahead of the one behind it now, or none is: it has to watch others.
+                if let Some(behind) = self.unlink(m, entry)? {
+                    m.wake(self.state.at(behind));
+                }
                 tally = tally.one_less_waits();
             }
             Some(slot) => {

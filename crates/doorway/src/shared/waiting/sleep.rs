@@ -5,7 +5,7 @@
 //! | a slot is granted | the granter wakes the waiter |
 //! | the process right ahead, or, at the front of the queue, a holder ends | the [watcher](super::watcher) wakes the waiter, which reclaims |
 //! | the waiter right ahead leaves the queue | that one wakes the waiter, which watches another one |
-//! | the waiter is at the front now | the one that was granted a slot wakes the waiter, which watches the holders |
+//! | the waiter is at the front now | the process that granted a slot to the one ahead wakes the waiter, which watches the holders |
 //! | a process is killed before it wakes another | the other one watches it, or its own look once in a while |
 //!
 //! For the first moments ([`FIRST_LOOK`], [`FIRST_LOOK_OF_MANY`]) a waiter watches nothing: most waits are short,
@@ -59,6 +59,10 @@ const LOOK_SOON: Duration = Duration::from_millis(100);
 /// How often a waiter looks if the system has no descriptor or thread left to watch with, or if it has to watch a process of
 /// another PID namespace, for which there is no descriptor.
 const LOOK_WITHOUT_WATCHER: Duration = Duration::from_millis(100);
+/// What a waiter writes into its word before it sleeps, if it watches no process. 0 means that it is awake.
+const SLEEPS: u64 = 1;
+/// The same if it watches.
+const WATCHES: u64 = 2;
 /// For how long the slot of a command that has ended is left to its `doorway run` to take back.
 const GRACE: Duration = Duration::from_millis(20);
 
@@ -71,9 +75,16 @@ pub(in super::super) struct Wait {
     watcher: Option<Watcher>,
     /// How long to sleep before the next look, once it watches.
     look: Option<Duration>,
+    /// Another process has ended its last sleep.
+    is_told: bool,
 }
 
 impl Wait {
+    /// Whether another process has ended its last sleep.
+    pub(in super::super) fn is_told(&self) -> bool {
+        self.is_told
+    }
+
     /// Returns how often the process has slept.
     pub(in super::super) fn sleeps(&self) -> u32 {
         self.sleeps
@@ -106,9 +117,12 @@ impl Wait {
             return self.before_look(m, entry, seen, left, changed);
         }
         let asleep = m.file.asleep(entry).ok_or(Stop::Damaged)?;
-        asleep.store(1, Relaxed);
+        let is_to_watch = waited >= first_look && left >= FIRST_LOOK;
+        let how = if is_to_watch || self.look.is_some() { WATCHES } else { SLEEPS };
+        // Said before it reads which processes to watch: a process that changes that later wakes it.
+        asleep.store(how, Relaxed);
         fence(SeqCst);
-        if waited >= first_look && left >= FIRST_LOOK {
+        if is_to_watch {
             match self.watch(m, entry, seen) {
                 Ok(Some(look)) => self.look = Some(look),
                 // A process has ended before it was watched.
@@ -124,9 +138,9 @@ impl Wait {
         }
         let look = self.look.unwrap_or(first_look.saturating_sub(waited));
         if !changed() {
-            sleep_on(asleep, look.min(left));
+            sleep_on(asleep, how, look.min(left));
         }
-        asleep.store(0, Relaxed);
+        self.is_told = asleep.swap(0, Relaxed) == 0;
         if changed() {
             return Ok(false);
         }
@@ -175,10 +189,10 @@ impl Wait {
             return Ok(true);
         }
         let asleep = m.file.asleep(entry).ok_or(Stop::Damaged)?;
-        asleep.store(1, Relaxed);
+        asleep.store(SLEEPS, Relaxed);
         fence(SeqCst);
         if !changed() {
-            sleep_on(asleep, GRACE.min(left));
+            sleep_on(asleep, SLEEPS, GRACE.min(left));
         }
         asleep.store(0, Relaxed);
         Ok(!changed())
@@ -215,10 +229,10 @@ fn pidfd(file: &File, owner: Owner) -> Result<Option<OwnedFd>, Errno> {
     }
 }
 
-/// Sleeps while the word is 1, for so long at most.
-fn sleep_on(asleep: &AtomicU64, limit: Duration) {
+/// Sleeps while the word says how, for so long at most.
+fn sleep_on(asleep: &AtomicU64, how: u64, limit: Duration) {
     let time = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
-    let _ = futex::wait(low_half(asleep), futex::Flags::empty(), 1, Some(&time));
+    let _ = futex::wait(low_half(asleep), futex::Flags::empty(), how as u32, Some(&time));
 }
 
 impl File {
@@ -237,12 +251,16 @@ impl File {
         Duration::from_nanos(entries::now().saturating_sub(word(entry::ENTERED)))
     }
 
-    /// Whether the process has waited for so long that waiters behind it may watch. The clock is coarse.
-    pub(in super::super) fn is_long_wait(&self, entry: usize, ticket: Ticket) -> bool {
-        self.waited(entry, ticket) >= FIRST_LOOK / 2
+    /// Ends the sleep of the waiter at the front of the queue if it watches other processes: it may have been behind
+    /// another waiter, and has to watch the holders now.
+    pub(in super::super) fn wake_front_that_watches(&self) {
+        let front = self.front().and_then(|front| self.asleep(front));
+        if let Some(asleep) = front.filter(|asleep| asleep.load(Relaxed) == WATCHES) {
+            wake(asleep);
+        }
     }
 
-    /// The word that says that the waiter of this entry sleeps.
+    /// The word that says how the waiter of this entry sleeps.
     fn asleep(&self, entry: usize) -> Option<&AtomicU64> {
         self.words().get(entry * entry::WORDS + entry::ASLEEP)
     }
@@ -262,11 +280,14 @@ impl File {
 
     /// Ends the sleep of the waiter at the front of the queue: it has to watch other processes now.
     pub(in super::super) fn wake_front(&self) {
-        let word = self.words()[self.table().ends().index()].load(Acquire);
-        let ends = Ends::from_word(u128::from(word), ());
-        if let Some(front) = ends.front.entry() {
+        if let Some(front) = self.front() {
             self.wake(front);
         }
+    }
+
+    fn front(&self) -> Option<usize> {
+        let word = self.words()[self.table().ends().index()].load(Acquire);
+        Ends::from_word(u128::from(word), ()).front.entry()
     }
 }
 
@@ -275,12 +296,5 @@ impl File {
 pub(in super::super) fn wake(asleep: &AtomicU64) {
     if asleep.swap(0, SeqCst) != 0 {
         let _ = futex::wake(low_half(asleep), futex::Flags::empty(), 1);
-    }
-}
-
-impl Wait {
-    /// Whether the process has waited for so long that it watches others.
-    pub(in super::super) fn watches(&self) -> bool {
-        self.look.is_some()
     }
 }
