@@ -151,6 +151,27 @@ fn a_daemon_of_the_command_does_not_keep_the_slot_from_other_containers() {
     assert_eq!(try_to_enter(&locks), Some(0));
 }
 
+/// Containers are killed at random moments. The kernel is the referee: the command locks a file,
+/// which no other command may have locked.
+#[test]
+fn killed_containers_neither_let_two_in_nor_lose_the_slot() {
+    let locks = Locks::new();
+    let Some(container) = container(&[]) else { return };
+    let script = "while :; do $0 run gpu -- flock -n .referee sleep 0.003 || touch .violated; echo >> .passed; done";
+    let passed = || fs::metadata(locks.path(".passed")).map_or(0, |about| about.len());
+    let mut containers: Vec<_> = (0..3).map(|_| shell(&locks, &container, script)).collect();
+    for kill in 0..30 {
+        let before = passed();
+        soon("it goes on", || passed() > before + kill % 4);
+        std::thread::sleep(std::time::Duration::from_micros(kill * 997 % 5000));
+        containers.remove(0);
+        containers.push(shell(&locks, &container, script));
+    }
+    drop(containers);
+    assert!(!locks.path(".violated").exists(), "two were inside");
+    assert_eq!(locks.ran(&["run", "gpu", "--timeout", "60s", "--", "true"]).code, Some(0), "the slot is lost");
+}
+
 /// There, `/proc` numbers the processes of another namespace, and would show other processes in
 /// place of those of the lock.
 #[test]
