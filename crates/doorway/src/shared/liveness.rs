@@ -152,28 +152,28 @@ impl File {
     /// the file was opened may be in another namespace, and gets a witness of its own. One thread
     /// at a time.
     pub(super) fn identify(&self) -> Result<Owner, Error> {
-        let forked = self.namespace().map(|_| witness::reopen_for_fork(self.fd()));
-        let forked = forked.transpose().map_err(|errno| self.unidentified(errno))?;
-        let fd = forked.as_ref().map_or(self.fd(), OwnedFd::as_fd);
-        let mine = proc::namespaces().and_then(Namespace::pack).map_err(|errno| self.unidentified(errno))?;
-        let namespace = Namespace::register(self.namespaces(), fd, mine, |number| self.has_unwitnessed(number));
-        let namespace = namespace.map_err(|errno| self.unidentified(errno))?;
-        let namespace = namespace.ok_or_else(|| Error::Namespaces(self.path().into()))?;
-        let me = myself(namespace).map(witnessed).and_then(|me| {
-            witness::hold(fd, me)?;
-            forked.as_ref().map_or(Ok(()), |own| witness::replace(self.fd(), own))?;
-            Ok(me)
-        });
-        let me = me.map_err(|errno| self.unidentified(errno))?;
-        self.set_namespace(namespace);
-        Ok(me)
+        match self.try_to_identify() {
+            Ok(Some(me)) => Ok(me),
+            Ok(None) => Err(Error::Namespaces(self.path().into())),
+            Err(Errno::XDEV) => Err(Error::Namespace(self.path().into())),
+            Err(errno) => Err(Error::identity(self.path(), errno)),
+        }
     }
 
-    fn unidentified(&self, errno: Errno) -> Error {
-        match errno {
-            Errno::XDEV => Error::Namespace(self.path().into()),
-            errno => Error::identity(self.path(), errno),
+    /// The same; `None` if there is no number left for the namespace of this process.
+    fn try_to_identify(&self) -> Result<Option<Owner>, Errno> {
+        let forked = self.namespace().map(|_| witness::reopen_for_fork(self.fd())).transpose()?;
+        let fd = forked.as_ref().map_or(self.fd(), OwnedFd::as_fd);
+        let mine = Namespace::pack(proc::namespaces()?)?;
+        let namespace = Namespace::register(self.namespaces(), fd, mine, |number| self.has_unwitnessed(number))?;
+        let Some(namespace) = namespace else { return Ok(None) };
+        let me = witnessed(myself(namespace)?);
+        witness::hold(fd, me)?;
+        if let Some(own) = &forked {
+            witness::replace(self.fd(), own)?;
         }
+        self.set_namespace(namespace);
+        Ok(Some(me))
     }
 
     /// Whether an entry belongs to a process of this namespace that has no witness.
