@@ -8,7 +8,8 @@
 //! - `kill`: the time from the kill of a holder to the next holder being inside
 //! - `handover`: hand-overs per second among 20, 200 and 1000 processes, and among as many
 //!   `doorway run` if `$DOORWAY_BIN` names the executable
-//! - `turns`: passages per second of 8 and 32 processes over those with a SysV semaphore
+//! - `turns`: passages per second of 8 and 32 processes over those with a SysV semaphore, beside a
+//!   bare ring, which does nothing but hand over
 //!
 //! `--runs` is the number of runs or rounds of which the median and the worst are shown, 10 unless
 //! given. `--busy` is the number of processes that spin beside `turns`; unless given, 0 and 1.
@@ -33,6 +34,8 @@ mod peers;
 #[cfg(target_os = "linux")]
 #[path = "../common/processes.rs"]
 mod processes;
+#[cfg(target_os = "linux")]
+mod ring;
 #[cfg(target_os = "linux")]
 mod supervisor;
 #[cfg(target_os = "linux")]

@@ -8,16 +8,18 @@ use crate::{
     options::Bench,
     peers::{Shared, median, take_turns},
     processes::Children,
+    ring::Ring,
     table::{Table, at_least, largest, smallest},
 };
 
 const WARM_UP: Duration = Duration::from_millis(100);
 const MEASURED: Duration = Duration::from_millis(500);
 
-/// The passages per second of each process, with either lock.
+/// The passages per second of each process, with each lock and in a ring.
 struct Round {
     mutex: Vec<f64>,
     system_v: Vec<f64>,
+    ring: Vec<f64>,
 }
 
 pub(crate) fn run(bench: &Bench) {
@@ -31,6 +33,7 @@ pub(crate) fn run(bench: &Bench) {
         ("target (median)", 0),
         ("share: median", 0),
         ("worst", 6),
+        ("bare ring/SysV: median", 0),
     ];
     let what = format!("turns: 1 µs inside, mutex over {}; {} rounds", bench.system_v.name(), bench.runs);
     let table = Table::new(what, &columns);
@@ -53,22 +56,24 @@ pub(crate) fn run(bench: &Bench) {
     }
 }
 
-/// Measures both locks; which one comes first alternates.
+/// Measures both locks and the ring; which one comes first alternates.
 fn round(bench: &Bench, mutex: &Mutex, processes: usize, number: usize) -> Round {
     let turns = |lock: &dyn Shared| take_turns(lock, processes, WARM_UP, MEASURED);
+    let ring = || turns(&Ring::new(processes));
     if number.is_multiple_of(2) {
-        let mutex = turns(mutex);
-        Round { mutex, system_v: turns(&bench.system_v) }
+        let (mutex, ring) = (turns(mutex), ring());
+        Round { mutex, ring, system_v: turns(&bench.system_v) }
     } else {
-        let system_v = turns(&bench.system_v);
-        Round { mutex: turns(mutex), system_v }
+        let (system_v, ring) = (turns(&bench.system_v), ring());
+        Round { mutex: turns(mutex), ring, system_v }
     }
 }
 
 fn row(processes: usize, busy: usize, rounds: &[Round]) -> Vec<String> {
     let sums = |of: fn(&Round) -> &Vec<f64>| rounds.iter().map(|round| of(round).iter().sum()).collect::<Vec<f64>>();
     let (mutex, system_v) = (sums(|round| &round.mutex), sums(|round| &round.system_v));
-    let ratios: Vec<f64> = mutex.iter().zip(&system_v).map(|(mutex, system_v)| mutex / system_v).collect();
+    let over_system_v = |these: &[f64]| these.iter().zip(&system_v).map(|(this, system_v)| this / system_v).collect();
+    let (ratios, rings): (Vec<f64>, Vec<f64>) = (over_system_v(&mutex), over_system_v(&sums(|round| &round.ring)));
     let shares: Vec<f64> = rounds.iter().map(|round| largest(&round.mutex) / smallest(&round.mutex)).collect();
     let target = match (busy, processes) {
         (0, 8) => 3.0,
@@ -86,5 +91,6 @@ fn row(processes: usize, busy: usize, rounds: &[Round]) -> Vec<String> {
         if busy <= 1 { at_least(target, ratio) } else { String::new() },
         format!("{:.2}", median(shares.clone())),
         format!("{:.2}", largest(&shares)),
+        format!("{:.2}", median(rings)),
     ]
 }
