@@ -15,6 +15,8 @@ use super::processes::{Children, Start, Words, now, until};
 pub(crate) trait Shared {
     fn name(&self) -> &'static str;
     fn passage(&self, inside: &mut dyn FnMut());
+    /// Called by a process after its last passage.
+    fn leave(&self) {}
 }
 
 impl Shared for Mutex {
@@ -86,6 +88,7 @@ pub(crate) fn take_turns(lock: &dyn Shared, processes: usize, warm_up: Duration,
                 lock.passage(&mut || spin(Duration::from_micros(1)));
                 counts[i].fetch_add(1, Relaxed);
             }
+            lock.leave();
             stopped.fetch_add(1, SeqCst);
         });
     }

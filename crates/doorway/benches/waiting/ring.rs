@@ -14,11 +14,12 @@ use std::{
 
 use crate::{peers::Shared, processes::Words};
 
-/// What the word of a process says: it does not have the token and is awake, it has the token, or it
-/// sleeps until it has.
+/// What the word of a process says: it does not have the token and is awake, it has the token, it
+/// sleeps until it has, or it has left the ring.
 const AWAKE: u64 = 0;
 const TOKEN: u64 = 1;
 const ASLEEP: u64 = 2;
+const LEFT: u64 = 3;
 
 /// A token that goes around among so many processes.
 pub(crate) struct Ring {
@@ -42,6 +43,17 @@ impl Ring {
         self.seat.set(Some(seat));
         seat
     }
+
+    /// Passes the token on to the next process that has not left.
+    fn pass_on(&self, seat: usize) {
+        for next in (seat + 1..seat + self.processes).map(|next| &self.words[next % self.processes]) {
+            match next.fetch_update(SeqCst, SeqCst, |word| (word != LEFT).then_some(TOKEN)) {
+                Ok(ASLEEP) => return futex(next, libc::FUTEX_WAKE, 1),
+                Ok(_) => return,
+                Err(_) => {}
+            }
+        }
+    }
 }
 
 impl Shared for Ring {
@@ -51,7 +63,7 @@ impl Shared for Ring {
 
     fn passage(&self, inside: &mut dyn FnMut()) {
         let seat = self.seat();
-        let (own, next) = (&self.words[seat], &self.words[(seat + 1) % self.processes]);
+        let own = &self.words[seat];
         while own.load(SeqCst) != TOKEN {
             if own.compare_exchange(AWAKE, ASLEEP, SeqCst, SeqCst) != Err(TOKEN) {
                 futex(own, libc::FUTEX_WAIT, ASLEEP);
@@ -59,8 +71,13 @@ impl Shared for Ring {
         }
         own.store(AWAKE, SeqCst);
         inside();
-        if next.swap(TOKEN, SeqCst) == ASLEEP {
-            futex(next, libc::FUTEX_WAKE, 1);
+        self.pass_on(seat);
+    }
+
+    fn leave(&self) {
+        let seat = self.seat();
+        if self.words[seat].swap(LEFT, SeqCst) == TOKEN {
+            self.pass_on(seat);
         }
     }
 }
