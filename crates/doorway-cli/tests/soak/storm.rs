@@ -24,7 +24,7 @@ use super::{
 };
 
 /// So many processes are killed between two looks for those that have ended.
-const KILLS: usize = 6;
+const KILLS: usize = 24;
 /// The monitor runs every so many nanoseconds.
 const PERIOD: u64 = 20_000_000;
 
@@ -263,7 +263,7 @@ impl Storm {
                     // The process that checked has been told of the deaths so far.
                     watched.holders.iter().for_each(|holder| holder.store(0, SeqCst));
                     watched.parked.store(0, SeqCst);
-                    soaked.phase = Phase::Storm { kills: 50 + self.random.below(100) };
+                    soaked.phase = Phase::Storm { kills: 200 + self.random.below(400) };
                 } else if since.elapsed() > 20 * LIMIT && !page.ends() {
                     let status = soaked.spec.directory.lock(&soaked.spec.name).map(|lock| lock.status());
                     page.wrong(&format!("{}: a process does not come to an end: {status:#?}", soaked.spec.name));
