@@ -20,7 +20,7 @@ use std::{
 
 use doorway_core::{
     Size,
-    mutex::Bakery,
+    algorithms::mutex::Bakery,
     native::{Backoff, Instance},
 };
 

@@ -19,8 +19,9 @@ use std::{
 };
 
 use doorway_core::{
-    Algorithm, Exclusion, Problem, Request, Size, Unfit, for_each_algorithm,
-    mutex::{Bakery, Mcs, Randomized},
+    Algorithm, Exclusion, Problem, Request, Size, Unfit,
+    algorithms::mutex::{Bakery, Mcs, Randomized},
+    for_each_algorithm,
     native::{Backoff, Instance, Native},
 };
 

@@ -20,22 +20,20 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+pub mod algorithms;
 mod claims;
 pub mod digits;
 pub mod engines;
 mod exclusion;
-pub mod group;
-pub mod k_exclusion;
 pub mod layout;
 mod memory;
-pub mod mutex;
 pub mod native;
 
 mod registry;
 mod session;
 mod set;
 mod ticket;
-pub mod timestamp;
+pub mod timestamps;
 mod value;
 
 pub use claims::{
@@ -43,7 +41,7 @@ pub use claims::{
 };
 pub use exclusion::{Algorithm, Exclusion, Request, Size, Unfit, others};
 pub use layout::{Array, Grid, Home, Homes, Layout, Register};
-pub use memory::{CompareAndSwap, FetchAndAdd, Memory, Mortal, Registers, Swap, Transactions};
+pub use memory::{Coins, CompareAndSwap, FetchAndAdd, Memory, Registers, Swap, Transactions};
 pub use session::Session;
 pub use set::Set;
 pub use ticket::{Extended, Ticket, raw};

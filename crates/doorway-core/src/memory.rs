@@ -38,12 +38,17 @@
 
 use core::ops::ControlFlow;
 
-use crate::{
-    Local, Register, Value,
-    engines::named_lock::{Owner, State},
-};
+mod coins;
+mod read_modify_write;
+mod registers;
 
-/// What every memory offers: loops, choices, and names for lines and mutants.
+pub use coins::Coins;
+pub use read_modify_write::{CompareAndSwap, FetchAndAdd, Swap, Transactions};
+pub use registers::Registers;
+
+use crate::Local;
+
+/// What every memory offers: loops, and names for lines and mutants.
 pub trait Memory: Sized {
     /// Why a process stops in the middle of its code. Natively it never does.
     type Halt;
@@ -67,22 +72,6 @@ pub trait Memory: Sized {
         let _ = line;
         false
     }
-
-    /// One of `0..outcomes`: at random natively, every one of them in the checker.
-    ///
-    /// # Errors
-    /// In the lab, where a process may stop here.
-    fn choose(&mut self, outcomes: u32) -> Result<u32, Self::Halt>;
-
-    /// How many of `most` fair coins fall on heads before the first falls on tails: 0 with probability 1/2, 1 with 1/4 and
-    /// so on, `most` as often as `most - 1`. Every number in the checker.
-    ///
-    /// One step in the lab, like every choice, whatever comes of it: coins that were steps of their own would tell a
-    /// scheduler how they fell.
-    ///
-    /// # Errors
-    /// In the lab, where a process may stop here.
-    fn toss(&mut self, most: u32) -> Result<u32, Self::Halt>;
 
     /// Called between the rounds of a loop that waits; `round` counts them from 0.
     ///
@@ -222,127 +211,4 @@ pub trait Memory: Sized {
 fn once_more<M: Memory>(m: &mut M, round: u32) -> Result<u32, M::Halt> {
     m.relax(round)?;
     Ok(round.saturating_add(1))
-}
-
-/// Atomic registers: reads and writes, nothing else.
-pub trait Registers: Memory {
-    /// Reads a register.
-    ///
-    /// # Errors
-    /// In the lab, where a process may stop here.
-    fn read<T: Value>(&mut self, register: Register<T>) -> Result<T, Self::Halt>;
-
-    /// Writes a register.
-    ///
-    /// # Errors
-    /// In the lab, where a process may stop here.
-    fn write<T: Value>(&mut self, register: Register<T>, value: T) -> Result<(), Self::Halt>;
-
-    /// Reads a register of which only one answer matters.
-    ///
-    /// # Errors
-    /// In the lab, where a process may stop here.
-    #[inline(always)]
-    #[track_caller]
-    fn test<T: Value, F>(&mut self, register: Register<T>, ask: F) -> Result<bool, Self::Halt>
-    where
-        F: Fn(T) -> bool + Sync,
-    {
-        Ok(ask(self.read(register)?))
-    }
-
-    /// Waits until the register holds what is asked for.
-    ///
-    /// # Errors
-    /// In the lab, where a process may stop here; natively when the wait is given up.
-    #[inline(always)]
-    #[track_caller]
-    fn wait<T: Value, F>(&mut self, register: Register<T>, until: F) -> Result<(), Self::Halt>
-    where
-        F: Fn(T) -> bool + Sync,
-    {
-        let mut round = 0;
-        while !until(self.read(register)?) {
-            round = once_more(self, round)?;
-        }
-        Ok(())
-    }
-}
-
-/// Compare-and-swap on a register.
-pub trait CompareAndSwap: Registers {
-    /// Writes `new` if the register holds `old`; returns what it held.
-    ///
-    /// # Errors
-    /// In the lab, where a process may stop here.
-    fn compare_and_swap<T: Value>(&mut self, register: Register<T>, old: T, new: T) -> Result<T, Self::Halt>;
-}
-
-/// Swap on a register.
-pub trait Swap: Registers {
-    /// Writes the register; returns what it held.
-    ///
-    /// # Errors
-    /// In the lab, where a process may stop here.
-    fn swap<T: Value>(&mut self, register: Register<T>, new: T) -> Result<T, Self::Halt>;
-}
-
-/// Fetch-and-add on a register.
-pub trait FetchAndAdd: Registers {
-    /// Adds to the register, wrapping; returns what it held.
-    ///
-    /// # Errors
-    /// In the lab, where a process may stop here.
-    fn fetch_and_add(&mut self, register: Register<u64>, add: u64) -> Result<u64, Self::Halt>;
-}
-
-/// Transactions: a read, a local computation and a write of one variable, all in one step. Paper 003's model.
-pub trait Transactions: Memory {
-    /// Replaces the variable's value `v` by `change(v).0`; returns `change(v).1`. `change` may be called more than once.
-    ///
-    /// # Errors
-    /// In the lab, where a process may stop here.
-    fn transact<T: Value, R: Local, F>(&mut self, variable: Register<T>, change: F) -> Result<R, Self::Halt>
-    where
-        F: Fn(T) -> (T, R) + Sync;
-}
-
-/// Memory of processes that may be killed, each at any time, and can be found dead by others.
-///
-/// Who is dead is for the memory to know: natively the operating system says so. Where processes are not killed but by the
-/// lab, a register says it, which counts how often a process has died.
-pub trait Mortal: Registers {
-    /// Whether somebody is dead. Whoever is, stays so. `deaths` counts the deaths of its process.
-    ///
-    /// # Errors
-    /// In the lab, where a process may stop here.
-    #[inline]
-    fn is_dead(&mut self, owner: Owner, deaths: Register<u64>) -> Result<bool, Self::Halt> {
-        self.test(deaths, |deaths| deaths != owner.life())
-    }
-
-    /// The same, of somebody who is most likely alive: it may take some rounds of waiting until this says so.
-    ///
-    /// # Errors
-    /// In the lab, where a process may stop here.
-    #[inline]
-    fn seems_dead(&mut self, owner: Owner, deaths: Register<u64>) -> Result<bool, Self::Halt> {
-        self.is_dead(owner, deaths)
-    }
-
-    /// Rests until the state is no longer `seen`, or for a while. Says whether it is time to look for the dead.
-    ///
-    /// # Errors
-    /// When the wait is given up, in memories that can.
-    #[inline]
-    fn sleep(&mut self, state: Register<State>, seen: State) -> Result<bool, Self::Halt> {
-        let _ = (state, seen);
-        Ok(true)
-    }
-
-    /// Ends the rest of whoever waits for that state to change, which it has. Nothing depends on it but how soon.
-    #[inline]
-    fn wake(&mut self, state: Register<State>) {
-        let _ = state;
-    }
 }

@@ -28,8 +28,8 @@ pub use portable_atomic::AtomicU128;
 pub use word::{Fenced, ReadModifyWrite, Word};
 
 use crate::{
-    CompareAndSwap, FetchAndAdd, Layout, Local, Memory, Mortal, Register, Registers, Size, Swap, Transactions, Unfit,
-    Value, layout::is_wide,
+    Coins, CompareAndSwap, FetchAndAdd, Layout, Local, Memory, Register, Registers, Size, Swap, Transactions, Unfit,
+    Value, engines::named_lock::Mortal, layout::is_wide,
 };
 
 /// How to pass the time while waiting, and whether to go on.
@@ -101,7 +101,7 @@ pub struct Native<'a, R, W = AtomicU64> {
 }
 
 impl<'a, R: Relax, W: Word> Native<'a, R, W> {
-    /// A view of words that hold an arena; `seed` feeds [`Memory::choose`].
+    /// A view of words that hold an arena; `seed` feeds [`Coins::choose`].
     pub fn new(words: &'a [W], relax: R, seed: u64) -> Self {
         Self { words, doubles: &[], relax, random: seed }
     }
@@ -155,17 +155,6 @@ impl<R: Relax, W: ReadModifyWrite> Native<'_, R, W> {
 impl<R: Relax, W: Word> Memory for Native<'_, R, W> {
     type Halt = R::Halt;
 
-    #[inline]
-    fn choose(&mut self, outcomes: u32) -> Result<u32, R::Halt> {
-        let high = self.random() >> 32;
-        Ok(((high * u64::from(outcomes)) >> 32) as u32)
-    }
-
-    #[inline]
-    fn toss(&mut self, most: u32) -> Result<u32, R::Halt> {
-        Ok(self.random().trailing_ones().min(most))
-    }
-
     #[inline(always)]
     fn relax(&mut self, round: u32) -> Result<(), R::Halt> {
         self.relax.relax(round)
@@ -196,6 +185,19 @@ impl<R: Relax, W: ReadModifyWrite> CompareAndSwap for Native<'_, R, W> {
 }
 
 /// A thread does not die but with all others, so nobody is ever found dead.
+impl<R: Relax, W: Word> Coins for Native<'_, R, W> {
+    #[inline]
+    fn choose(&mut self, outcomes: u32) -> Result<u32, R::Halt> {
+        let high = self.random() >> 32;
+        Ok(((high * u64::from(outcomes)) >> 32) as u32)
+    }
+
+    #[inline]
+    fn toss(&mut self, most: u32) -> Result<u32, R::Halt> {
+        Ok(self.random().trailing_ones().min(most))
+    }
+}
+
 impl<R: Relax, W: Word> Mortal for Native<'_, R, W> {}
 
 impl<R: Relax, W: ReadModifyWrite> Swap for Native<'_, R, W> {

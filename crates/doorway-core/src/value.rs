@@ -177,7 +177,7 @@ mod tests {
     use core::fmt::Debug;
 
     use super::*;
-    use crate::mutex::{Color, ColoredTicket};
+    use crate::algorithms::mutex::{Color, ColoredTicket};
 
     fn round_trip<T: Value<Format = ()> + Debug>(values: &[T]) {
         for (i, value) in values.iter().enumerate() {

@@ -8,8 +8,8 @@ use std::{
 
 use doorway_core::{
     Exclusion, Size,
-    k_exclusion::{ColoredTicket, NumberedTicket, Queue, UnboundedColoredTicket},
-    mutex::{Bakery, BlackWhiteBakery, BurnsLamport, YangAnderson},
+    algorithms::k_exclusion::{ColoredTicket, NumberedTicket, Queue, UnboundedColoredTicket},
+    algorithms::mutex::{Bakery, BlackWhiteBakery, BurnsLamport, YangAnderson},
     native::{Instance, Native, Relax},
 };
 

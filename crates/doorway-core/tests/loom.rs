@@ -14,7 +14,7 @@ use std::{convert::Infallible, panic, sync::Arc};
 
 use doorway_core::{
     Algorithm, Exclusion, Layout, Size,
-    mutex::{Bakery, BlackWhiteBakery, Mcs},
+    algorithms::mutex::{Bakery, BlackWhiteBakery, Mcs},
     native::{Native, ReadModifyWrite, Relax, Word, initialise},
 };
 use loom::{

@@ -12,12 +12,13 @@ use std::{
 
 use common::{Room, requests, sizes};
 use doorway_core::{
-    Algorithm, Exclusion, Home, Layout, Problem, Request, Session, Size, for_each_algorithm,
-    k_exclusion::TimestampBakery,
+    Algorithm, Exclusion, Home, Layout, Problem, Request, Session, Size,
+    algorithms::k_exclusion::TimestampBakery,
+    algorithms::mutex::Bakery,
+    for_each_algorithm,
     layout::{Cell, LINE},
-    mutex::Bakery,
     native::{Backoff, Instance, Native, Relax, initialise},
-    timestamp::Bounded,
+    timestamps::Bounded,
 };
 
 /// `n` threads at once, with so many passages each. That it returns says that nobody is left waiting.

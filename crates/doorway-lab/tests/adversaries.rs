@@ -1,5 +1,5 @@
 //! Adversaries do what they say they do. That they see no more than they may is a matter of types: see the examples that do
-//! not compile in `schedule/adversary/mod.rs`.
+//! not compile in `schedule/adversary.rs`.
 
 use doorway_core::Size;
 use doorway_lab::{

@@ -1,6 +1,6 @@
 //! The engine of the semaphore where newcomers may barge.
 
-use doorway_core::{Algorithm, Fate, Property, Setting, k_exclusion::BargingTicket};
+use doorway_core::{Algorithm, Fate, Property, Setting, engines::semaphore::barging::BargingTicket};
 use doorway_lab::{Options, Progress, Report, build, check};
 
 fn explore(setting: Setting, mutant: Option<&'static str>, abandons: bool, properties: &[Property]) -> Report {

@@ -2,7 +2,7 @@
 
 use doorway_core::{
     Algorithm, Claims, Exclusion, Layout, Memory, Property, RegisterKind, Session, Setting, Size, Unfit,
-    group::GroupBlackWhiteBakery,
+    algorithms::group::GroupBlackWhiteBakery,
 };
 use doorway_lab::{
     Entrant, Options, Progress, Report, Subject, build, check,

@@ -9,9 +9,9 @@
 use std::ops::ControlFlow::{Break, Continue};
 
 use doorway_core::{
-    ANY_NUMBER, Algorithm, Claims, CompareAndSwap, Exclusion, Fate, FetchAndAdd, Home, Layout, Local, Mortal, Mutant,
+    ANY_NUMBER, Algorithm, Claims, CompareAndSwap, Exclusion, Fate, FetchAndAdd, Home, Layout, Local, Mutant,
     Primitive, Problem, Property, RegisterKind, Relabel, Rmr, Session, Setting, Size, Unfit,
-    engines::named_lock::{Life, Owner, Place, State, Table},
+    engines::named_lock::{Life, Mortal, Owner, Place, State, Table},
 };
 use doorway_lab::{Progress, Report, build, check};
 

@@ -1,6 +1,6 @@
 //! The engine of the semaphore that ships: tickets in one word, sleepers, and places that are given up.
 
-use doorway_core::{Algorithm, Fate, Property, Setting, k_exclusion::ParkedTicket};
+use doorway_core::{Algorithm, Fate, Property, Setting, engines::semaphore::ParkedTicket};
 use doorway_lab::{Progress, Report, build, check};
 
 #[path = "common/options.rs"]

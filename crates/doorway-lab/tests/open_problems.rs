@@ -5,8 +5,8 @@ use std::ops::ControlFlow::{Break, Continue};
 
 use doorway_core::{
     Algorithm, Array, Claims, Exclusion, Home, Homes, Layout, Property, Register, Registers, Session, Size, Unfit,
-    group::{GroupBlackWhiteBakery, Token},
-    mutex::Color,
+    algorithms::group::{GroupBlackWhiteBakery, Token},
+    algorithms::mutex::Color,
     others,
 };
 use doorway_lab::{Entrant, Limits, Most, Options, Progress, Subject, Verdict, build, check, most};

@@ -13,9 +13,8 @@ use std::ops::ControlFlow::{Break, Continue};
 
 use doorway_core::{
     ANY_NUMBER, Algorithm, Array, Claims, CompareAndSwap, Exclusion, Fate, FetchAndAdd, Home, Homes, Layout, Local,
-    Mortal, Mutant, Primitive, Problem, Property, Register, RegisterKind, Relabel, Request, Rmr, Session, Setting,
-    Size, Unfit,
-    engines::named_lock::{Life, Owner, Place, Table},
+    Mutant, Primitive, Problem, Property, Register, RegisterKind, Relabel, Request, Rmr, Session, Setting, Size, Unfit,
+    engines::named_lock::{Life, Mortal, Owner, Place, Table},
 };
 use doorway_lab::{Options, Progress, Report, build, check};
 

@@ -24,7 +24,7 @@
 //! All else is as promised by [`Semaphore`](crate::Semaphore): no slot is lost to a place that is dropped, a future that is cancelled or
 //! a holder that panics, no wake-up is lost, nothing is poisoned. A place whose turn has come holds no slot before it is
 //! looked at again, so a place that is forgotten (`mem::forget`) keeps those behind it waiting. The engine is
-//! [`doorway_core::k_exclusion::parked_ticket::barging`], which the checker explores.
+//! [`doorway_core::engines::semaphore::barging`], which the checker explores.
 
 #![allow(unsafe_code)]
 
@@ -39,7 +39,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use doorway_core::k_exclusion::parked_ticket::{
+use doorway_core::engines::semaphore::{
     barging::{self, Open},
     line,
 };

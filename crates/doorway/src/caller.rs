@@ -55,12 +55,6 @@ macro_rules! loops_only {
         impl Memory for $caller {
             type Halt = $halt;
 
-            fn choose(&mut self, _: u32) -> Result<u32, $halt> {
-                unreachable!("the engine throws no coins")
-            }
-            fn toss(&mut self, _: u32) -> Result<u32, $halt> {
-                unreachable!("the engine throws no coins")
-            }
             #[inline(always)]
             fn relax(&mut self, _: u32) -> Result<(), $halt> {
                 Ok(())

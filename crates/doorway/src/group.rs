@@ -53,7 +53,7 @@ use crate::{
 /// assert_eq!(size_of::<doorway::GroupLock<()>>(), 56);
 /// ```
 ///
-/// The order is that of [`parked_sessions`](doorway_core::group::parked_sessions), which the checker explores: the functions that
+/// The order is that of [`engines::group_lock`](doorway_core::engines::group_lock), which the checker explores: the functions that
 /// run here are those that it runs.
 ///
 /// # What is not promised

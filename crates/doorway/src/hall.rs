@@ -1,4 +1,4 @@
-//! Where the group lock's engine ([`doorway_core::group::parked_sessions::hall`]) meets threads and tasks: the word is an
+//! Where the group lock's engine ([`doorway_core::engines::group_lock::hall`]) meets threads and tasks: the word is an
 //! atomic, the line stands behind a lock that only those touch who have to wait, or after whom somebody waits.
 
 use std::{
@@ -10,8 +10,8 @@ use std::{
     time::Instant,
 };
 
-use doorway_core::group::parked_sessions::hall::{self, Inside, Line};
-pub(crate) use doorway_core::{Session, group::parked_sessions::hall::OWN};
+use doorway_core::engines::group_lock::hall::{self, Inside, Line};
+pub(crate) use doorway_core::{Session, engines::group_lock::hall::OWN};
 
 use crate::{
     caller::{Caller, Patient, Polls, Sleeper, Until, soon},

@@ -68,12 +68,12 @@ use std::{
 
 pub use doorway_core::{
     Algorithm, Exclusion, Session, Size, Unfit,
-    group::{GroupBakery, GroupBlackWhiteBakery, StrongGroupBakery, StrongGroupBlackWhiteBakery},
-    k_exclusion::{
+    algorithms::group::{GroupBakery, GroupBlackWhiteBakery, StrongGroupBakery, StrongGroupBlackWhiteBakery},
+    algorithms::k_exclusion::{
         ColoredTicket, KBakery, KBakeryFife, KBakerySafe, NumberedTicket, Queue, TimestampBakery,
         UnboundedColoredTicket,
     },
-    mutex::{
+    algorithms::mutex::{
         Bakery, BlackWhiteBakery, BurnsLamport, Mcs, Randomized, RandomizedBounded, RandomizedStarvationFree,
         YangAnderson,
     },

@@ -1,4 +1,4 @@
-//! Where the semaphore's engine ([`doorway_core::k_exclusion::parked_ticket::line`]) meets threads and tasks: the word is an
+//! Where the semaphore's engine ([`doorway_core::engines::semaphore::line`]) meets threads and tasks: the word is an
 //! atomic, the line of marks stands behind a lock that only those touch who have to wait, and sleepers are woken.
 
 use std::{
@@ -13,8 +13,8 @@ use std::{
     time::Instant,
 };
 
-pub(crate) use doorway_core::k_exclusion::parked_ticket::line::Place as Standing;
-use doorway_core::k_exclusion::parked_ticket::line::{self, Format, Line, Mark};
+pub(crate) use doorway_core::engines::semaphore::line::Place as Standing;
+use doorway_core::engines::semaphore::line::{self, Format, Line, Mark};
 
 use crate::{
     caller::{Caller, Patient, Sleeper, Until, soon},

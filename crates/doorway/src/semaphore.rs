@@ -42,7 +42,7 @@ use crate::{
 /// assert_eq!(size_of::<doorway::Semaphore>(), 88);
 /// ```
 ///
-/// The order is that of [`parked_ticket`](doorway_core::k_exclusion::parked_ticket), which the checker explores: the functions
+/// The order is that of [`engines::semaphore`](doorway_core::engines::semaphore), which the checker explores: the functions
 /// that run here are those that it runs.
 ///
 /// # What is not promised

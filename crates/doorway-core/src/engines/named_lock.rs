@@ -20,6 +20,7 @@
 mod entries;
 mod fast_path;
 mod manage;
+mod mortal;
 mod mutants;
 mod queue;
 mod recovery;
@@ -34,6 +35,7 @@ use core::marker::PhantomData;
 
 pub use self::{
     manage::NotRemoved,
+    mortal::Mortal,
     recovery::Watched,
     sessions::Name,
     table::Table,
@@ -41,7 +43,7 @@ pub use self::{
     values::{Ends, FastPath, Life, Link, Owner, Place, State},
 };
 use crate::{
-    Algorithm, Claims, CompareAndSwap, Exclusion, FetchAndAdd, Home, Homes, Layout, Local, Mortal, Primitive, Problem,
+    Algorithm, Claims, CompareAndSwap, Exclusion, FetchAndAdd, Home, Homes, Layout, Local, Primitive, Problem,
     Property, Register, RegisterKind, Registers, Relabel, Request, Rmr, Session, Setting, Size, Unfit,
 };
 
@@ -140,7 +142,7 @@ impl Algorithm for NamedLock {
     const CLAIMS: Claims = SLOTS;
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
-        crate::k_exclusion::fits::<Self>(size)?;
+        crate::algorithms::k_exclusion::fits::<Self>(size)?;
         Ok(Self::build(layout, size))
     }
 }
@@ -156,7 +158,7 @@ impl Algorithm for NamedGroupLock {
     };
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
-        crate::group::fits::<Self>(size)?;
+        crate::algorithms::group::fits::<Self>(size)?;
         Ok(Self::build(layout, size))
     }
 }

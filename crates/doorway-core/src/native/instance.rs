@@ -79,7 +79,7 @@ impl<W> Lines<W> {
 /// An algorithm together with an arena, its own unless one is given.
 ///
 /// ```
-/// use doorway_core::{Exclusion, Size, mutex::Bakery, native::{Instance, Native, Spin}};
+/// use doorway_core::{Exclusion, Size, algorithms::mutex::Bakery, native::{Instance, Native, Spin}};
 /// let lock = Instance::<Bakery>::new(Size::mutex(2))?;
 /// let bakery = lock.algorithm();
 /// let mut m = lock.view(Spin, 0);

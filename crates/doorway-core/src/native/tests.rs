@@ -5,10 +5,10 @@ use alloc::{format, string::ToString, vec::Vec};
 use super::*;
 use crate::{
     Algorithm, Exclusion, Home,
-    k_exclusion::TimestampBakery,
+    algorithms::k_exclusion::TimestampBakery,
+    algorithms::mutex::{Bakery, BlackWhiteBakery, YangAnderson},
     layout::LINE,
-    mutex::{Bakery, BlackWhiteBakery, YangAnderson},
-    timestamp::Bounded,
+    timestamps::Bounded,
 };
 
 fn starts_a_line<A: Algorithm>(n: usize) {

@@ -68,13 +68,13 @@ impl ReadModifyWrite for AtomicU64 {
 /// Algorithms that take more than reads and writes do not run on it, and the compiler says so:
 ///
 /// ```compile_fail,E0277
-/// use doorway_core::{Exclusion, mutex::Mcs, native::{Fenced, Native, Spin}};
+/// use doorway_core::{Exclusion, algorithms::mutex::Mcs, native::{Fenced, Native, Spin}};
 /// fn runs<A: Exclusion<Native<'static, Spin, Fenced>>>() {}
 /// runs::<Mcs>();
 /// ```
 ///
 /// ```
-/// use doorway_core::{Exclusion, mutex::Bakery, native::{Fenced, Native, Spin}};
+/// use doorway_core::{Exclusion, algorithms::mutex::Bakery, native::{Fenced, Native, Spin}};
 /// fn runs<A: Exclusion<Native<'static, Spin, Fenced>>>() {}
 /// runs::<Bakery>();
 /// ```

@@ -3,7 +3,8 @@
 use std::{ops::ControlFlow, panic::Location};
 
 use doorway_core::{
-    CompareAndSwap, FetchAndAdd, Local, Memory, Mortal, Register, Registers, Swap, Transactions, Value,
+    Coins, CompareAndSwap, FetchAndAdd, Local, Memory, Register, Registers, Swap, Transactions, Value,
+    engines::named_lock::Mortal,
 };
 
 use super::{Call, Kind, Odds, Replay, Stop};
@@ -21,14 +22,6 @@ impl Memory for Replay<'_> {
 
     fn drops(&self, line: u32) -> bool {
         self.mutant.and_then(|name| name.strip_prefix("without-line-")).is_some_and(|l| l.parse() == Ok(line))
-    }
-
-    fn choose(&mut self, outcomes: u32) -> Result<u32, Stop> {
-        self.outcome(Odds::Even(outcomes))
-    }
-
-    fn toss(&mut self, most: u32) -> Result<u32, Stop> {
-        self.outcome(Odds::Halving(most))
     }
 
     fn relax(&mut self, _: u32) -> Result<(), Stop> {
@@ -165,6 +158,16 @@ impl CompareAndSwap for Replay<'_> {
 }
 
 /// Who is dead is what a register says: the lab kills.
+impl Coins for Replay<'_> {
+    fn choose(&mut self, outcomes: u32) -> Result<u32, Stop> {
+        self.outcome(Odds::Even(outcomes))
+    }
+
+    fn toss(&mut self, most: u32) -> Result<u32, Stop> {
+        self.outcome(Odds::Halving(most))
+    }
+}
+
 impl Mortal for Replay<'_> {}
 
 impl Swap for Replay<'_> {

@@ -71,7 +71,7 @@ fn goes_round_alone(subject: &dyn Subject, judge: &Judge<'_>, p: usize) -> bool 
 mod tests {
     use doorway_core::{
         Algorithm, Claims, Exclusion, Home, Layout, Property, Register, RegisterKind, Registers, Size, Unfit,
-        mutex::BurnsLamport,
+        algorithms::mutex::BurnsLamport,
     };
 
     use super::*;

@@ -1,5 +1,5 @@
 "use strict";
-// Shows a film: see viewer/mod.rs for what is in one. Everything from the film gets into the page as text, never as markup.
+// Shows a film: see viewer.rs for what is in one. Everything from the film gets into the page as text, never as markup.
 
 const ROW = 24;
 const SECTIONS = ["remainder", "doorway", "waiting", "critical", "exit"];

@@ -2,7 +2,7 @@
 
 use doorway_core::{
     Algorithm, Array, Claims, Exclusion, Extended, Homes, Layout, Property, RegisterKind, Registers, Size, Ticket,
-    Unfit, mutex::Bakery,
+    Unfit, algorithms::mutex::Bakery,
 };
 use doorway_lab::{Subject, Verdict, build};
 

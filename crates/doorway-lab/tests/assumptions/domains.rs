@@ -2,7 +2,7 @@
 
 use doorway_core::{
     Algorithm, Array, Claims, Exclusion, Extended, Homes, Layout, Property, RegisterKind, Registers, Size, Ticket,
-    Unfit, mutex::BurnsLamport, others,
+    Unfit, algorithms::mutex::BurnsLamport, others,
 };
 use doorway_lab::{Fault, Subject, build};
 

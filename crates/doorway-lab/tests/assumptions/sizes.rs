@@ -2,7 +2,7 @@
 
 use doorway_core::{
     Algorithm, Array, Claims, Exclusion, Home, Homes, Layout, Property, Register, RegisterKind, Registers, Size, Unfit,
-    mutex::BurnsLamport,
+    algorithms::mutex::BurnsLamport,
 };
 use doorway_lab::build;
 use std::ops::ControlFlow::{Break, Continue};

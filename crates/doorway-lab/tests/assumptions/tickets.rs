@@ -2,7 +2,7 @@
 
 use doorway_core::{
     Algorithm, Array, Claims, Exclusion, Homes, Layout, Property, RegisterKind, Registers, Size, Ticket, Unfit, Value,
-    mutex::Bakery, raw,
+    algorithms::mutex::Bakery, raw,
 };
 use doorway_lab::{Fault, Subject, build};
 

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow::{Break, Continue};
 
 use doorway_core::{
-    Algorithm, Array, Claims, Exclusion, Home, Homes, Invariant, Layout, Memory, Primitive, Problem, Register,
+    Algorithm, Array, Claims, Coins, Exclusion, Home, Homes, Invariant, Layout, Primitive, Problem, Register,
     RegisterKind, Registers, Rmr, Size, Unfit,
 };
 use doorway_lab::{Subject, build};
@@ -82,13 +82,13 @@ impl Algorithm for Forgetful {
 
 impl Forgetful {
     /// Waits until the other process's flag is down, in a loop of its own for each of the two.
-    fn wait<M: Registers + Memory>(&self, m: &mut M, p: usize, attempts: bool) -> Result<(), M::Halt> {
+    fn wait<M: Registers>(&self, m: &mut M, p: usize, attempts: bool) -> Result<(), M::Halt> {
         let down = |m: &mut M| Ok(if m.read(self.flag.at(1 - p))? { Continue(()) } else { Break(()) });
         if attempts { m.attempts((), |m, ()| down(m)) } else { m.repeat((), |m, ()| down(m)) }
     }
 }
 
-impl<M: Registers + Memory> Exclusion<M> for Forgetful {
+impl<M: Coins + Registers> Exclusion<M> for Forgetful {
     type Request = ();
     type Pass = ();
     type Keep = ();

@@ -9,7 +9,7 @@ use std::{
 };
 
 use doorway_core::{
-    Algorithm, Array, Claims, CompareAndSwap, Exclusion, FetchAndAdd, Home, Homes, Layout, Memory, Primitive, Problem,
+    Algorithm, Array, Claims, Coins, CompareAndSwap, Exclusion, FetchAndAdd, Home, Homes, Layout, Primitive, Problem,
     Register, RegisterKind, Registers, Rmr, Size, Transactions, Unfit,
 };
 use doorway_lab::{Subject, build};
@@ -115,7 +115,7 @@ impl Algorithm for Playground {
     }
 }
 
-impl<M: Registers + CompareAndSwap + FetchAndAdd + Transactions + Memory> Exclusion<M> for Playground {
+impl<M: Coins + Registers + CompareAndSwap + FetchAndAdd + Transactions> Exclusion<M> for Playground {
     type Request = ();
     type Pass = u64;
     type Keep = ();

@@ -10,7 +10,8 @@ use std::{
 };
 
 use doorway_core::{
-    Algorithm, Array, Claims, Exclusion, Homes, Layout, Primitive, Problem, RegisterKind, Registers, Rmr, Size, Unfit,
+    Algorithm, Array, Claims, Coins, Exclusion, Homes, Layout, Primitive, Problem, RegisterKind, Registers, Rmr, Size,
+    Unfit,
 };
 
 /// Which algorithm is built.
@@ -226,7 +227,7 @@ impl Algorithm for Odd {
     }
 }
 
-impl<M: Registers> Exclusion<M> for Odd {
+impl<M: Coins + Registers> Exclusion<M> for Odd {
     type Request = ();
     type Pass = bool;
     type Keep = ();

@@ -7,8 +7,8 @@ use std::{
 };
 
 use doorway_core::{
-    Algorithm, Array, Claims, CompareAndSwap, Exclusion, FetchAndAdd, Homes, Layout, Primitive, Problem, Register,
-    RegisterKind, Registers, Rmr, Size, Swap, Ticket, Transactions, Unfit, Value,
+    Algorithm, Array, Claims, Coins, CompareAndSwap, Exclusion, FetchAndAdd, Homes, Layout, Primitive, Problem,
+    Register, RegisterKind, Registers, Rmr, Size, Swap, Ticket, Transactions, Unfit, Value,
 };
 use doorway_lab::{Subject, build};
 
@@ -121,8 +121,8 @@ struct Here {
     deep: usize,
 }
 
-trait Full: Registers + CompareAndSwap + Swap + FetchAndAdd + Transactions {}
-impl<M: Registers + CompareAndSwap + Swap + FetchAndAdd + Transactions> Full for M {}
+trait Full: Coins + Registers + CompareAndSwap + Swap + FetchAndAdd + Transactions {}
+impl<M: Coins + Registers + CompareAndSwap + Swap + FetchAndAdd + Transactions> Full for M {}
 
 impl Interpreter {
     fn routine<M: Full>(&self, m: &mut M, here: Here, routine: &Routine, given: Val) -> Result<Val, M::Halt> {

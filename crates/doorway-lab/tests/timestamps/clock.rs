@@ -5,7 +5,7 @@ use doorway_core::{
     Size, Unfit,
     digits::{Digits, Format},
     plain_local,
-    timestamp::{LabelScan, Timestamps},
+    timestamps::{LabelScan, Timestamps},
 };
 use doorway_lab::{Kind, Subject, build};
 
@@ -107,7 +107,7 @@ pub(crate) const BOTH: [System; 2] = [System::Abstract, System::Bounded];
 impl System {
     /// An instance for the lab.
     pub(crate) fn subject(self, n: usize, mutant: Option<&'static str>) -> Box<dyn Subject> {
-        use doorway_core::timestamp::{Abstract, Bounded};
+        use doorway_core::timestamps::{Abstract, Bounded};
         let size = Size::slots(n, 1);
         match self {
             Self::Abstract => build::<Clock<Abstract>, _, _, _>(size, mutant, false),

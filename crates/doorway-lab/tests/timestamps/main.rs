@@ -17,7 +17,7 @@ use clock::{
     Op::{self, Label, Scan},
     System,
 };
-use doorway_core::timestamp::{Abstract, Bounded};
+use doorway_core::timestamps::{Abstract, Bounded};
 use explore::{Explorer, Program};
 use ghost::Ghost;
 use past::{Past, Record};

@@ -13,7 +13,7 @@ use doorway_core::{
     Algorithm, Layout, Memory, Register, Registers, Size, Value,
     digits::{Digits, Format},
     native::{AtomicU128, Instance, Native, Spin},
-    timestamp::{Bounded, LabelScan, Timestamps},
+    timestamps::{Bounded, LabelScan, Timestamps},
 };
 use doorway_lab::{Kind, Random};
 
@@ -114,14 +114,6 @@ impl View<'_> {
 
 impl Memory for View<'_> {
     type Halt = Infallible;
-
-    fn choose(&mut self, _: u32) -> Result<u32, Infallible> {
-        unreachable!("nothing is left to chance")
-    }
-
-    fn toss(&mut self, _: u32) -> Result<u32, Infallible> {
-        unreachable!("nothing is left to chance")
-    }
 
     fn relax(&mut self, _: u32) -> Result<(), Infallible> {
         unreachable!("nobody waits")

@@ -27,8 +27,8 @@ use std::{
 };
 
 use doorway_core::{
-    CompareAndSwap, Local, Memory, Mortal, Register, Registers, Value,
-    engines::named_lock::{Owner, State},
+    CompareAndSwap, Local, Memory, Register, Registers, Value,
+    engines::named_lock::{Mortal, Owner, State},
 };
 use rustix::{thread::futex, time::Timespec};
 
@@ -161,14 +161,6 @@ impl Drop for Mapped<'_> {
 impl Memory for Mapped<'_> {
     type Halt = Stop;
 
-    fn choose(&mut self, _: u32) -> Result<u32, Stop> {
-        Ok(0) // the engine makes no choices
-    }
-
-    fn toss(&mut self, _: u32) -> Result<u32, Stop> {
-        Ok(0)
-    }
-
     /// Waits between two attempts to take the table lock.
     fn relax(&mut self, _: u32) -> Result<(), Stop> {
         if self.patience.spin() {
@@ -269,17 +261,9 @@ impl<'a> Quick<'a> {
     fn swapped<T: Value>(&self, _: Register<T>) {}
 }
 
-/// The engine makes no choices, and does not wait here.
+/// The engine does not wait here.
 impl Memory for Quick<'_> {
     type Halt = OutOfBounds;
-
-    fn choose(&mut self, _: u32) -> Result<u32, OutOfBounds> {
-        Err(OutOfBounds)
-    }
-
-    fn toss(&mut self, _: u32) -> Result<u32, OutOfBounds> {
-        Err(OutOfBounds)
-    }
 
     fn relax(&mut self, _: u32) -> Result<(), OutOfBounds> {
         Err(OutOfBounds)

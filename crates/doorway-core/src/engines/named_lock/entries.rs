@@ -2,8 +2,8 @@
 
 use core::ops::Range;
 
-use super::{Owner, Table};
-use crate::{CompareAndSwap, Mortal};
+use super::{Mortal, Owner, Table};
+use crate::CompareAndSwap;
 
 impl Table {
     /// Claims an entry without an owner out of these, with the table lock.

@@ -15,10 +15,10 @@
 use core::ops::ControlFlow::{Break, Continue};
 
 use super::{
-    Table,
+    Mortal, Table,
     values::{FastPath, Place, State},
 };
-use crate::{CompareAndSwap, Mortal, Registers, Session, Ticket};
+use crate::{CompareAndSwap, Registers, Session, Ticket};
 
 impl Table {
     /// Acquires a slot on the fast path if that is open: the whole doorway. With an entry of its own;

@@ -1,7 +1,7 @@
 //! Management operations: changing the settings, and removing the lock.
 
-use super::{Table, Tally};
-use crate::{CompareAndSwap, Mortal};
+use super::{Mortal, Table, Tally};
+use crate::CompareAndSwap;
 
 /// Why a lock is not removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,10 +3,10 @@
 use core::ops::ControlFlow::{Break, Continue};
 
 use super::{
-    Table,
+    Mortal, Table,
     values::{Ends, Link},
 };
-use crate::{Mortal, Registers};
+use crate::Registers;
 
 impl Table {
     /// Puts an entry at the back.

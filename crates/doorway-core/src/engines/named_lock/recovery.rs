@@ -3,10 +3,10 @@
 use alloc::vec::Vec;
 
 use super::{
-    Owner, Table, Tally,
+    Mortal, Owner, Table, Tally,
     values::{Ends, Link, State},
 };
-use crate::{CompareAndSwap, Mortal, Set, Ticket, others};
+use crate::{CompareAndSwap, Set, Ticket, others};
 
 /// The processes whose deaths concern a waiter.
 #[derive(Clone, Debug)]

@@ -11,9 +11,9 @@
 
 use core::ops::ControlFlow::{Break, Continue};
 
-use super::Tally;
 use super::values::{Ends, FastPath, Link, Owner, Place, State};
-use crate::{Array, CompareAndSwap, Home, Homes, Layout, Mortal, Register, Registers, Session, Ticket};
+use super::{Mortal, Tally};
+use crate::{Array, CompareAndSwap, Home, Homes, Layout, Register, Registers, Session, Ticket};
 
 /// The registers. Those of entry `i` live with process `i`, and so does what is kept of slot `i`.
 #[derive(Debug)]

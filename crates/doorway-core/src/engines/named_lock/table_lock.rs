@@ -3,8 +3,8 @@
 
 use core::ops::ControlFlow::{Break, Continue};
 
-use super::{Owner, Table};
-use crate::{CompareAndSwap, Mortal, Registers};
+use super::{Mortal, Owner, Table};
+use crate::{CompareAndSwap, Registers};
 
 impl Table {
     /// Takes the table lock, from a dead process if need be: then everything is [rebuilt](Self::rebuild),

@@ -12,7 +12,7 @@ use core::ops::ControlFlow::{Break, Continue};
 use crate::{
     Algorithm, Array, Claims, Exclusion, Fate, Grid, Homes, Layout, Local, Mutant, Problem, Property, RegisterKind,
     Registers, Relabel, Rmr, Set, Setting, Size, Unfit, others,
-    timestamp::{LabelScan, Timestamps},
+    timestamps::{LabelScan, Timestamps},
 };
 
 /// Zehavi's algorithm on the timestamp system `C`.

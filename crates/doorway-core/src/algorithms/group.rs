@@ -1,7 +1,7 @@
 //! Group mutual exclusion: any number at a time, as long as all ask for the same session.
 //!
 //! ```
-//! use doorway_core::{Session, Size, group::GroupBakery, native::{Instance, Spin}};
+//! use doorway_core::{Session, Size, algorithms::group::GroupBakery, native::{Instance, Spin}};
 //! let room = Instance::<GroupBakery>::new(Size::group(4, 2))?;
 //! let mut m = room.view(Spin, 0);
 //! let Ok(((), inside)) = room.passage(&mut m, 0, Session(1), (), || "with others of session 1");
@@ -11,14 +11,12 @@
 
 mod group_bakery;
 mod group_black_white_bakery;
-pub mod parked_sessions;
 mod strong_group_bakery;
 mod strong_group_black_white_bakery;
 
 pub use group_bakery::GroupBakery;
 pub use group_black_white_bakery::{GroupBlackWhiteBakery, Token};
 use group_black_white_bakery::{ONE_FLIP, opposite_color};
-pub use parked_sessions::ParkedSessions;
 pub use strong_group_bakery::StrongGroupBakery;
 pub use strong_group_black_white_bakery::StrongGroupBlackWhiteBakery;
 

@@ -113,16 +113,16 @@ impl Film {
             Some(property) => format!("{}: {property} is violated", self.trace.algorithm),
             None => format!("{}: {} steps", self.trace.algorithm, self.trace.steps.len()),
         };
-        page(&title, &self.to_json(), include_str!("viewer.js"))
+        page(&title, &self.to_json(), include_str!("viewer/viewer.js"))
     }
 }
 
 /// The page that shows a film.
 fn page(title: &str, film: &str, script: &str) -> String {
     format!(
-        include_str!("page.html"),
+        include_str!("viewer/page.html"),
         title = title.replace('&', "&amp;").replace('<', "&lt;"),
-        style = include_str!("viewer.css"),
+        style = include_str!("viewer/viewer.css"),
         // In JSON this only stands in texts, where it may be written like that. Else a text could end the element.
         film = film.replace('<', "\\u003c"),
         script = script,

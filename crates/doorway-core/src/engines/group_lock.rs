@@ -15,10 +15,11 @@ mod line;
 use core::ops::{Deref, DerefMut};
 
 use self::hall::{Hall, Inside, Line, OWN};
-use super::GroupBakery;
 use crate::{
     Algorithm, Array, Claims, CompareAndSwap, Exclusion, Fate, FetchAndAdd, Home, Homes, Layout, Mutant, Primitive,
-    Property, Register, Session, Setting, Size, Swap, Ticket, Unfit, Value, one_word, plain_local,
+    Property, Register, Session, Setting, Size, Swap, Ticket, Unfit, Value,
+    algorithms::group::{GroupBakery, fits},
+    one_word, plain_local,
 };
 
 /// The engine on registers.
@@ -181,7 +182,7 @@ impl<const BATCHING: u32, const ALONE: bool> Algorithm for ParkedSessions<BATCHI
     };
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
-        super::fits::<Self>(size)?;
+        fits::<Self>(size)?;
         Ok(Self {
             stands: layout.array("Stands", size.n, Homes::Column, Standing::Waits),
             woken: layout.array("Woken", size.n, Homes::Column, false),

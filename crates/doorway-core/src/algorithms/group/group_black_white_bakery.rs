@@ -9,7 +9,8 @@ use core::fmt;
 use super::wait_either;
 use crate::{
     Algorithm, Array, Claims, Exclusion, Fate, Home, Homes, Invariant, Layout, Mutant, Property, Register, Registers,
-    Session, Setting, Size, Unfit, Value, group::GroupBakery, mutex::Color, one_word, others, plain_local,
+    Session, Setting, Size, Unfit, Value, algorithms::group::GroupBakery, algorithms::mutex::Color, one_word, others,
+    plain_local,
 };
 
 /// A token: session, colour and number in one register. Its number is bounded, so it is a plain one that the lab does not

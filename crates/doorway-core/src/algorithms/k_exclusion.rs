@@ -1,7 +1,7 @@
 //! k-exclusion: at most k processes at a time.
 //!
 //! ```
-//! use doorway_core::{Size, k_exclusion::ColoredTicket, native::{Instance, Spin}};
+//! use doorway_core::{Size, algorithms::k_exclusion::ColoredTicket, native::{Instance, Spin}};
 //! let slots = Instance::<ColoredTicket>::new(Size::slots(4, 2))?;
 //! let mut m = slots.view(Spin, 0);
 //! let Ok(((), inside)) = slots.passage(&mut m, 0, (), (), || "at most two of four");
@@ -14,7 +14,6 @@ mod k_bakery;
 mod k_bakery_fife;
 mod k_bakery_safe;
 mod numbered_ticket;
-pub mod parked_ticket;
 mod quant;
 mod queue;
 mod tickets;
@@ -26,7 +25,6 @@ pub use k_bakery::KBakery;
 pub use k_bakery_fife::KBakeryFife;
 pub use k_bakery_safe::KBakerySafe;
 pub use numbered_ticket::{NumberedTicket, Numbers};
-pub use parked_ticket::{ParkedTicket, barging::BargingTicket};
 pub use quant::Counted;
 pub use queue::{Line, Queue};
 pub use tickets::{Colored, Pointers, TicketAlgorithm, TicketSystem};

@@ -13,10 +13,10 @@ pub mod line;
 use alloc::format;
 
 use self::line::{Format, Line, Mark, Place};
-use super::Queue;
 use crate::{
     Algorithm, Array, Claims, Exclusion, Fate, FetchAndAdd, Home, Homes, Layout, Mutant, Primitive, Property, Register,
     Setting, Size, Swap, Ticket, Unfit, Value,
+    algorithms::k_exclusion::{Queue, fits},
 };
 
 /// The engine on registers.
@@ -104,7 +104,7 @@ impl Algorithm for ParkedTicket {
     };
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
-        super::fits::<Self>(size)?;
+        fits::<Self>(size)?;
         // Room for everybody, and for some who have gone. With one slot that is enough for ever, and few enough to see the
         // numbers wrap around; with more, a ticket may have been valid for as long as others make passages.
         let free = (size.n + size.k + 1).next_power_of_two().ilog2() + 1;

@@ -27,8 +27,8 @@ pub use self::{
 };
 use super::tournament::{Names, Player, Tournament};
 use crate::{
-    Algorithm, Array, Claims, Exclusion, Grid, Home, Homes, Layout, Local, Primitive, Problem, Property, Register,
-    RegisterKind, Registers, Relabel, Rmr, Size, Ticket, Unfit, others,
+    Algorithm, Array, Claims, Coins, Exclusion, Grid, Home, Homes, Layout, Local, Primitive, Problem, Property,
+    Register, RegisterKind, Registers, Relabel, Rmr, Size, Ticket, Unfit, others,
 };
 
 /// The randomized lock of Giakkoupis and Woelfel, with leaders elected by `E`.
@@ -163,7 +163,12 @@ impl<E: Election<Name>> Algorithm for Randomized<E> {
 impl<E: Sync> Randomized<E> {
     /// One round of the while-loop: how the process gets in, or the number with which it tries again.
     #[inline(always)]
-    fn attempt<M: Registers>(&self, m: &mut M, p: usize, before: Ticket) -> Result<ControlFlow<Pass, Ticket>, M::Halt>
+    fn attempt<M: Coins + Registers>(
+        &self,
+        m: &mut M,
+        p: usize,
+        before: Ticket,
+    ) -> Result<ControlFlow<Pass, Ticket>, M::Halt>
     where
         E: Elect<M, Name>,
     {
@@ -364,7 +369,7 @@ impl<E: Sync> Randomized<E> {
 /// The mutant in which L is a tournament of four.
 const TWO_AT_A_LEAF: &str = "tournament-of-four";
 
-impl<M: Registers, E: Elect<M, Name>> Exclusion<M> for Randomized<E> {
+impl<M: Coins + Registers, E: Elect<M, Name>> Exclusion<M> for Randomized<E> {
     type Request = ();
     type Pass = Pass;
     /// The number of its last attempt: `A[p].seq`.

@@ -241,7 +241,7 @@ impl<const LATE: bool> Algorithm for BargingTicket<LATE> {
     };
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
-        super::super::fits::<Self>(size)?;
+        crate::algorithms::k_exclusion::fits::<Self>(size)?;
         let open = layout.register("Open", Home::Nobody, slots(size.k as u64));
         Ok(Self { open, line: ParkedTicket::new(layout, Size::slots(size.n, 1))? })
     }

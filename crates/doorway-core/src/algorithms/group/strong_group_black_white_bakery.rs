@@ -17,7 +17,7 @@ use core::ops::ControlFlow::{Break, Continue};
 use super::{GroupBlackWhiteBakery, ONE_FLIP, Token, opposite_color};
 use crate::{
     Algorithm, Array, Claims, Exclusion, Fate, Home, Homes, Invariant, Layout, Mutant, Property, Register, Registers,
-    Session, Setting, Size, Unfit, mutex::Color, others,
+    Session, Setting, Size, Unfit, algorithms::mutex::Color, others,
 };
 
 /// A bounded group bakery with FIFE and strong concurrent entry.

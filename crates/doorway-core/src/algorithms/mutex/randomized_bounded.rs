@@ -25,8 +25,8 @@ pub use self::values::{Help, Place, Said, Stat, Turn};
 use self::{last::Last, turns::Turns};
 use super::randomized::{ByCompareAndSwap, Elect, Election};
 use crate::{
-    ANY_NUMBER, Algorithm, Array, Claims, Exclusion, Grid, Homes, Layout, Primitive, Problem, Property, Register,
-    RegisterKind, Registers, Rmr, Size, Unfit, others, plain_local,
+    ANY_NUMBER, Algorithm, Array, Claims, Coins, Exclusion, Grid, Homes, Layout, Primitive, Problem, Property,
+    Register, RegisterKind, Registers, Rmr, Size, Unfit, others, plain_local,
 };
 
 /// The randomized lock without sequence numbers; with turns if it is to be `FAIR`. Leaders are elected by `E`.
@@ -163,7 +163,7 @@ impl<const FAIR: bool, E: Sync> RandomizedBounded<FAIR, E> {
     #[inline(always)]
     fn attempt<M>(&self, m: &mut M, p: usize, fortune: Fortune) -> Result<ControlFlow<Pass, Fortune>, M::Halt>
     where
-        M: Registers,
+        M: Coins + Registers,
         E: Elect<M, u32>,
     {
         m.line(1);
@@ -196,7 +196,7 @@ impl<const FAIR: bool, E: Sync> RandomizedBounded<FAIR, E> {
 
     /// Line 3: the side of this attempt. It is the coin's choice, but for a process that stays.
     #[inline(always)]
-    fn side<M: Registers>(&self, m: &mut M, p: usize, fortune: Fortune) -> Result<(u8, Fortune), M::Halt> {
+    fn side<M: Coins + Registers>(&self, m: &mut M, p: usize, fortune: Fortune) -> Result<(u8, Fortune), M::Halt> {
         m.line(3);
         let (side, fortune) = match fortune {
             Fortune::Stays(side) => (side, fortune),
@@ -337,7 +337,7 @@ impl<const FAIR: bool, E: Sync> RandomizedBounded<FAIR, E> {
     }
 }
 
-impl<M: Registers, const FAIR: bool, E: Elect<M, u32>> Exclusion<M> for RandomizedBounded<FAIR, E> {
+impl<M: Coins + Registers, const FAIR: bool, E: Elect<M, u32>> Exclusion<M> for RandomizedBounded<FAIR, E> {
     type Request = ();
     type Pass = Pass;
     type Keep = ();

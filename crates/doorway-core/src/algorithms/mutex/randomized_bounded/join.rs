@@ -4,7 +4,7 @@ use super::{
     Pass, RandomizedBounded, Side,
     values::{Place, Said, Stat},
 };
-use crate::{Register, Registers, mutex::randomized::Elect};
+use crate::{Register, Registers, algorithms::mutex::randomized::Elect};
 
 impl<const FAIR: bool, E: Sync> RandomizedBounded<FAIR, E> {
     /// Lines 22 to 29: tries to get in with a leader.
