@@ -9,8 +9,9 @@ use std::{
 use crate::{
     cpu,
     options::Bench,
-    peers::{median, spin},
+    peers::{Shared, median, spin},
     processes::{Children, Start, Words, until},
+    ring::Ring,
     table::{Table, at_most, largest, smallest},
 };
 
@@ -29,7 +30,16 @@ pub(crate) type Rate = (f64, f64);
 
 pub(crate) fn run(bench: &Bench) {
     let what = format!("handover: one mutex, {INSIDE:?} inside; {} rounds of {MEASURED:?}", bench.runs);
-    show(what, &rounds(bench, |name, processes| measure(bench, name, processes)));
+    let mutex = |name: &str| bench.locks.mutex(name).expect("the lock opens");
+    show(what, &rounds(bench, |name, processes| measure(processes, || Box::new(mutex(name)))));
+    let what = format!("handover: a bare ring of processes, {INSIDE:?} inside; what the machine allows");
+    show(
+        what,
+        &rounds(bench, |_, processes| {
+            let ring = Ring::new(processes);
+            measure(processes, || Box::new(&ring))
+        }),
+    );
 }
 
 /// Measures all sizes in each round. Reports each figure on standard error, as rounds may be long.
@@ -76,17 +86,16 @@ pub(crate) fn show(what: String, rounds: &[Vec<Rate>]) {
     table.row([format!("{half:.2}"), format!("{worst:.2}"), at_most(RATIO, "", &[half])]);
 }
 
-fn measure(bench: &Bench, name: &str, processes: usize) -> Rate {
+/// Lets processes take turns. Each opens the lock itself.
+fn measure<'a>(processes: usize, open: impl Fn() -> Box<dyn Shared + 'a>) -> Rate {
     let (counts, start) = (Words::new(processes), Start::new());
     let mut children = Children::default();
     for i in 0..processes {
         children.fork(|| {
-            let lock = bench.locks.mutex(name).expect("the lock opens");
+            let lock = open();
             start.arrive();
             loop {
-                let permit = lock.acquire().expect("it is granted");
-                spin(INSIDE);
-                drop(permit);
+                lock.passage(&mut || spin(INSIDE));
                 counts[i].fetch_add(1, Relaxed);
             }
         });

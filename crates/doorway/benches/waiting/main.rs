@@ -8,8 +8,10 @@
 //! - `kill`: the time from the kill of a holder to the next holder being inside
 //! - `handover`: hand-overs per second among 20, 200 and 1000 processes, and among as many
 //!   `doorway run` if `$DOORWAY_BIN` names the executable
-//! - `turns`: passages per second of 8 and 32 processes over those with a SysV semaphore, beside a
-//!   bare ring, which does nothing but hand over
+//! - `turns`: passages per second of 8 and 32 processes over those with a SysV semaphore
+//!
+//! Beside `handover` and `turns` stands a bare ring of processes that do nothing but pass a token on:
+//! what the machine allows to any lock that is granted in order and whose waiters sleep.
 //!
 //! `--runs` is the number of runs or rounds of which the median and the worst are shown, 10 unless
 //! given. `--busy` is the number of processes that spin beside `turns`; unless given, 0 and 1.

@@ -56,7 +56,7 @@ impl Ring {
     }
 }
 
-impl Shared for Ring {
+impl Shared for &Ring {
     fn name(&self) -> &'static str {
         "ring of sleeping processes"
     }

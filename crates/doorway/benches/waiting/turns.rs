@@ -59,7 +59,7 @@ pub(crate) fn run(bench: &Bench) {
 /// Measures both locks and the ring; which one comes first alternates.
 fn round(bench: &Bench, mutex: &Mutex, processes: usize, number: usize) -> Round {
     let turns = |lock: &dyn Shared| take_turns(lock, processes, WARM_UP, MEASURED);
-    let ring = || turns(&Ring::new(processes));
+    let ring = || turns(&&Ring::new(processes));
     if number.is_multiple_of(2) {
         let (mutex, ring) = (turns(mutex), ring());
         Round { mutex, ring, system_v: turns(&bench.system_v) }
