@@ -23,6 +23,7 @@ mod containers;
 mod corrupted;
 mod deaths;
 mod front;
+mod hand_over;
 mod processes;
 
 fn directory() -> (TempDir, Directory) {
