@@ -15,7 +15,8 @@ use std::{
 const SHARED: [&str; 7] = ["gcc_s", "util", "rt", "pthread", "m", "dl", "c"];
 
 /// Where all of it is to be found.
-const ARCHIVES: &str = "GROUP ( libgcc_eh.a libgcc.a libutil.a librt.a libpthread.a libm.a libdl.a libc.a )\n";
+const ARCHIVES: &str =
+    "GROUP ( libgcc_eh.a libgcc.a libutil.a librt.a libpthread.a libm.a libdl.a libc.a )\n";
 
 fn main() -> Result<()> {
     println!("cargo::rerun-if-changed=build.rs");
@@ -47,11 +48,21 @@ fn main() -> Result<()> {
 /// Whether a program can be linked in this way here, and runs.
 fn links(place: &Path) -> Result<bool> {
     let (source, program) = (place.join("probe.c"), place.join("probe"));
-    fs::write(&source, "#include <math.h>\nint main(int n, char **words) { return pow(n, 0.5) != 1; }\n")?;
+    fs::write(
+        &source,
+        "#include <math.h>\nint main(int n, char **words) { return pow(n, 0.5) != 1; }\n",
+    )?;
     let mut cc = Command::new("cc");
     cc.arg(&source).arg("-o").arg(&program).args(["-Wl,--as-needed", "-Wl,-Bdynamic"]);
-    cc.args(SHARED.map(|name| format!("-l{name}"))).args(["-nodefaultlibs", "-pie", "-no-pie", "-static"]);
+    cc.args(SHARED.map(|name| format!("-l{name}"))).args([
+        "-nodefaultlibs",
+        "-pie",
+        "-no-pie",
+        "-static",
+    ]);
     cc.arg(format!("-L{}", place.display()));
-    let succeeds = |command: &mut Command| command.stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+    let succeeds = |command: &mut Command| {
+        command.stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+    };
     Ok(succeeds(&mut cc) && succeeds(&mut Command::new(program)))
 }

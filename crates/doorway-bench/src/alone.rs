@@ -28,7 +28,8 @@ const TIMES: u32 = 9;
 /// to say.
 fn enough(passages: u32, time: Duration, all: Duration) -> Option<u32> {
     let part = (all / (COPIES * TIMES)).as_secs_f64();
-    (time.as_secs_f64() >= part / 2.0).then(|| ((f64::from(passages) * part / time.as_secs_f64()) as u32).max(1))
+    (time.as_secs_f64() >= part / 2.0)
+        .then(|| ((f64::from(passages) * part / time.as_secs_f64()) as u32).max(1))
 }
 
 /// What follows from runs of so many passages each: for each copy its median, and of these the mean.
@@ -110,7 +111,9 @@ pub(crate) fn tasks<L: Tasks>(work: &Work) -> Sample {
     let lock = Arc::new(Apart(<L as Lock>::new(1)));
     let all = work.times.count;
     let current = matches!(work.setting.how, How::Tasks { current: true, .. });
-    let task = async move { copies!(all, |COPY, count| loop_tasks::<L, COPY>(black_box(&lock.0), count).await) };
+    let task = async move {
+        copies!(all, |COPY, count| loop_tasks::<L, COPY>(black_box(&lock.0), count).await)
+    };
     block_on(current, async { tokio::spawn(task).await.expect("passages do not panic") })
 }
 
@@ -134,7 +137,8 @@ where
     copies!(work.times.count, |COPY, count| {
         for _ in 0..count {
             let kept = keep.take().expect("it is put back");
-            let Ok((next, _)) = black_box(lock).passage(&mut m, p, request.clone(), kept, || black_box(COPY));
+            let Ok((next, _)) =
+                black_box(lock).passage(&mut m, p, request.clone(), kept, || black_box(COPY));
             keep = Some(next);
         }
     })

@@ -86,9 +86,14 @@ fn crowd(subject: &impl Subject, work: &Work) -> Sample {
     let threads = work.setting.threads;
     let (stages, clock) = (&Stages::new(threads), Clock::start());
     let (seen, counted) = thread::scope(|scope| {
-        let all: Vec<_> = (0..threads).map(|p| scope.spawn(move || process(subject, p, work, stages, clock))).collect();
+        let all: Vec<_> = (0..threads)
+            .map(|p| scope.spawn(move || process(subject, p, work, stages, clock)))
+            .collect();
         let counted = stages.drive(&work.times);
-        (all.into_iter().map(|thread| thread.join().expect("passages do not panic")).collect(), counted)
+        (
+            all.into_iter().map(|thread| thread.join().expect("passages do not panic")).collect(),
+            counted,
+        )
     });
     Seen::sum(seen, work.setting.k, counted)
 }

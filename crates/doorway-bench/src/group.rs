@@ -57,7 +57,9 @@ pub const GROUPS: [Group; 9] = [
         what: "one task, nobody else, on both of tokio's runtimes",
         crowd: false,
         factor: 1.0,
-        settings: |_| [false, true].map(|current| alone(How::Tasks { current, awaits: false })).to_vec(),
+        settings: |_| {
+            [false, true].map(|current| alone(How::Tasks { current, awaits: false })).to_vec()
+        },
     },
     Group {
         name: "algorithms",
@@ -71,7 +73,9 @@ pub const GROUPS: [Group; 9] = [
         what: "two threads, on a core each",
         crowd: true,
         factor: 1.0,
-        settings: |_| if pin::two_cores() { each_inside(2, 1, How::Pinned).to_vec() } else { Vec::new() },
+        settings: |_| {
+            if pin::two_cores() { each_inside(2, 1, How::Pinned).to_vec() } else { Vec::new() }
+        },
     },
     Group {
         name: "turns",
@@ -154,7 +158,8 @@ fn with_sessions(plan: &Plan) -> Vec<Setting> {
 }
 
 fn in_threads(plan: &Plan) -> Vec<Setting> {
-    let (slots, thinks): (&[usize], &[u64]) = if plan.quick { (&[1, 4], &[0]) } else { (&[1, 2, 4], &[0, THINK_NS]) };
+    let (slots, thinks): (&[usize], &[u64]) =
+        if plan.quick { (&[1, 4], &[0]) } else { (&[1, 2, 4], &[0, THINK_NS]) };
     let mut settings = Vec::new();
     for &k in slots {
         for inside_ns in INSIDE_NS {
@@ -203,13 +208,19 @@ impl Bench {
             }
             How::Threads | How::Pinned => (contender::threads(), &["tokio Semaphore"]),
             How::Tasks { .. } => (contender::in_tasks(), &["tokio Semaphore"]),
-            How::OneSession | How::TwoSessions | How::SomeAlone => (contender::groups(), &["std RwLock"]),
+            How::OneSession | How::TwoSessions | How::SomeAlone => {
+                (contender::groups(), &["std RwLock"])
+            }
         };
-        let asked = |lock: &str| plan.locks.is_empty() || plan.locks.iter().any(|text| lock.contains(text));
+        let asked =
+            |lock: &str| plan.locks.is_empty() || plan.locks.iter().any(|text| lock.contains(text));
         let contenders = locks
             .into_iter()
             .map(|Both { alone, crowd }| if group.crowd { crowd } else { alone })
-            .filter(|lock| lock.most_slots >= setting.k && (references.contains(&lock.name) || asked(lock.name)))
+            .filter(|lock| {
+                lock.most_slots >= setting.k
+                    && (references.contains(&lock.name) || asked(lock.name))
+            })
             .collect();
         Self { group, setting, references, contenders }
     }
@@ -229,12 +240,19 @@ impl Bench {
             };
         }
         let count = plan.seconds * self.group.factor;
-        Times { warm_up: seconds(count / 4.0), count: seconds(count), stamp: seconds((count / 4.0).min(0.1)) }
+        Times {
+            warm_up: seconds(count / 4.0),
+            count: seconds(count),
+            stamp: seconds((count / 4.0).min(0.1)),
+        }
     }
 
     /// How long it will take, at least.
     pub fn seconds(&self, plan: &Plan) -> f64 {
-        let (Times { warm_up, count, stamp }, (before, rounds)) = (self.times(plan), self.rounds(plan));
-        (warm_up + count + stamp).as_secs_f64() * f64::from(before + rounds) * self.contenders.len() as f64
+        let (Times { warm_up, count, stamp }, (before, rounds)) =
+            (self.times(plan), self.rounds(plan));
+        (warm_up + count + stamp).as_secs_f64()
+            * f64::from(before + rounds)
+            * self.contenders.len() as f64
     }
 }

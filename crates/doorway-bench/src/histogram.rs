@@ -94,7 +94,10 @@ mod tests {
         let mut other = Histogram::default();
         (21..=31).for_each(|value| other.add(value));
         histogram.merge(&other);
-        assert_eq!([1, 500, 990, 1000].map(|share| histogram.per_mille(share)), [1, 16, 31, 31].map(Some));
+        assert_eq!(
+            [1, 500, 990, 1000].map(|share| histogram.per_mille(share)),
+            [1, 16, 31, 31].map(Some)
+        );
         assert_eq!(histogram.max(), Some(31));
     }
 }

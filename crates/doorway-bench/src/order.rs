@@ -101,7 +101,10 @@ fn overtakings(passages: &[Stamps], k: usize, sessions: usize) -> u64 {
             let last = &mut last[p.session as usize];
             *last = p.inside.max(*last);
         }
-        let late = last.iter().enumerate().filter(|&(session, &last)| session != q.session as usize && last > q.inside);
+        let late = last
+            .iter()
+            .enumerate()
+            .filter(|&(session, &last)| session != q.session as usize && last > q.inside);
         found += u64::from(late.take(k).count() == k);
     }
     found
@@ -137,7 +140,13 @@ mod tests {
 
     /// Passages by session, beginning, end of the doorway, inside and leaving.
     fn found<const N: usize>(k: usize, passages: [(u32, u64, u64, u64, u64); N]) -> (u64, u64) {
-        let stamps = |(session, began, entered, inside, leaving)| Stamps { session, began, entered, inside, leaving };
+        let stamps = |(session, began, entered, inside, leaving)| Stamps {
+            session,
+            began,
+            entered,
+            inside,
+            leaving,
+        };
         let verdict = judge(&passages.map(stamps), k);
         assert_eq!(verdict.passages, N as u64);
         (verdict.overtakings, verdict.intrusions)

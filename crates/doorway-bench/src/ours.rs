@@ -33,7 +33,11 @@ impl Tasks for Semaphore {
         inside.await;
     }
 
-    async fn stepwise(&self, entered: impl FnOnce() + Send, inside: impl Future<Output = ()> + Send) {
+    async fn stepwise(
+        &self,
+        entered: impl FnOnce() + Send,
+        inside: impl Future<Output = ()> + Send,
+    ) {
         let place = self.enter();
         entered();
         let _permit = place.await;
@@ -69,7 +73,11 @@ impl Tasks for Mutex<()> {
         inside.await;
     }
 
-    async fn stepwise(&self, entered: impl FnOnce() + Send, inside: impl Future<Output = ()> + Send) {
+    async fn stepwise(
+        &self,
+        entered: impl FnOnce() + Send,
+        inside: impl Future<Output = ()> + Send,
+    ) {
         let place = self.enter();
         entered();
         let _guard = place.await;

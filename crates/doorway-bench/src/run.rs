@@ -52,7 +52,8 @@ impl Bench {
 
     /// Makes them; a row for each lock.
     pub fn run(&self, plan: &Plan, watch: &Watch) -> Vec<Row> {
-        let work = Work { setting: self.setting, times: self.times(plan), spin: Spin::of_this_machine() };
+        let work =
+            Work { setting: self.setting, times: self.times(plan), spin: Spin::of_this_machine() };
         let (before, rounds) = self.rounds(plan);
         let mut samples: Vec<Vec<Sample>> = self.contenders.iter().map(|_| Vec::new()).collect();
         for round in 0..before + rounds {
@@ -65,9 +66,15 @@ impl Bench {
             }
         }
         let position = |name: &&str| self.contenders.iter().position(|lock| lock.name == *name);
-        let references: Vec<&[Sample]> =
-            self.references.iter().filter_map(position).map(|reference| &samples[reference][..]).collect();
-        let row = |(i, samples): (usize, &Vec<Sample>)| row(self.contenders[i].name, samples, &references);
+        let references: Vec<&[Sample]> = self
+            .references
+            .iter()
+            .filter_map(position)
+            .map(|reference| &samples[reference][..])
+            .collect();
+        let row = |(i, samples): (usize, &Vec<Sample>)| {
+            row(self.contenders[i].name, samples, &references)
+        };
         samples.iter().enumerate().map(row).collect()
     }
 }
@@ -85,7 +92,12 @@ fn turn(count: usize, round: usize) -> Vec<usize> {
 
 fn row(lock: &'static str, samples: &[Sample], references: &[&[Sample]]) -> Row {
     let ratio = |reference: &&[Sample]| {
-        median(samples.iter().zip(*reference).map(|(mine, theirs)| mine.ops_per_second / theirs.ops_per_second))
+        median(
+            samples
+                .iter()
+                .zip(*reference)
+                .map(|(mine, theirs)| mine.ops_per_second / theirs.ops_per_second),
+        )
     };
     let mut waits = Histogram::default();
     let mut verdict = Verdict::default();

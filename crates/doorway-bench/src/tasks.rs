@@ -37,14 +37,17 @@ pub(crate) fn block_on<T>(current: bool, future: impl Future<Output = T>) -> T {
 
 /// Measures a lock for tasks.
 pub(crate) fn tasks<L: Tasks>(work: &Work) -> Sample {
-    let How::Tasks { current, awaits } = work.setting.how else { unreachable!("only asked about tasks") };
+    let How::Tasks { current, awaits } = work.setting.how else {
+        unreachable!("only asked about tasks")
+    };
     let (n, k) = (work.setting.threads, work.setting.k);
     let (lock, stages) = (Arc::new(Apart(<L as Lock>::new(k))), Arc::new(Stages::new(n)));
     let clock = Clock::start();
     let (seen, counted) = thread::scope(|scope| {
         let driver = scope.spawn(|| stages.drive(&work.times));
         let seen = block_on(current, async {
-            let process = |p| tokio::spawn(process(lock.clone(), p, *work, awaits, stages.clone(), clock));
+            let process =
+                |p| tokio::spawn(process(lock.clone(), p, *work, awaits, stages.clone(), clock));
             let all: Vec<_> = (0..n).map(process).collect();
             let mut seen = Vec::new();
             for task in all {

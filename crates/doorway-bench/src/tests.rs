@@ -108,7 +108,11 @@ impl<L: Tasks> Tasks for Pretends<L> {
         self.lock.passage(inside).await;
     }
 
-    async fn stepwise(&self, entered: impl FnOnce() + Send, inside: impl Future<Output = ()> + Send) {
+    async fn stepwise(
+        &self,
+        entered: impl FnOnce() + Send,
+        inside: impl Future<Output = ()> + Send,
+    ) {
         entered();
         if self.dawdles() {
             for _ in 0..16 {
@@ -160,7 +164,11 @@ impl Tasks for Polled {
         self.stepwise(|| (), inside).await;
     }
 
-    async fn stepwise(&self, entered: impl FnOnce() + Send, inside: impl Future<Output = ()> + Send) {
+    async fn stepwise(
+        &self,
+        entered: impl FnOnce() + Send,
+        inside: impl Future<Output = ()> + Send,
+    ) {
         let mut acquire = pin!(unconstrained(self.0.acquire()));
         let permit = match poll_fn(|context| Poll::Ready(acquire.as_mut().poll(context))).await {
             Poll::Ready(permit) => {
@@ -222,14 +230,20 @@ fn a_mutex_that_is_not_fair_is_found_overtaking() {
     };
     assert!(until(overtakes, || crowd::slots::<Pretends<Mutex<()>>>(&work(1, How::Threads))));
     assert!(until(overtakes, || {
-        tasks::tasks::<Pretends<async_lock::Mutex<()>>>(&work(1, How::Tasks { current: false, awaits: true }))
+        tasks::tasks::<Pretends<async_lock::Mutex<()>>>(&work(
+            1,
+            How::Tasks { current: false, awaits: true },
+        ))
     }));
 }
 
 #[test]
 fn a_semaphore_that_is_not_fair_is_found_overtaking() {
     let overtakes = |sample: &Sample| sample.verdict.overtakings > 0;
-    assert!(until(overtakes, || crowd::slots::<Pretends<async_lock::Semaphore>>(&work(2, How::Threads))));
+    assert!(until(overtakes, || crowd::slots::<Pretends<async_lock::Semaphore>>(&work(
+        2,
+        How::Threads
+    ))));
 }
 
 #[test]
@@ -248,7 +262,8 @@ fn peers_without_a_doorway_are_not_judged_by_it() {
 
 #[test]
 fn every_group_has_a_row_for_every_lock() {
-    let plan = Plan { rounds: 1, seconds: 0.0005, quick: true, threads: Some(vec![3]), locks: Vec::new() };
+    let plan =
+        Plan { rounds: 1, seconds: 0.0005, quick: true, threads: Some(vec![3]), locks: Vec::new() };
     for group in &GROUPS {
         for bench in group.benches(&plan) {
             let watch = Watch::default();
@@ -258,10 +273,9 @@ fn every_group_has_a_row_for_every_lock() {
             let names: Vec<_> = bench.contenders.iter().map(|lock| lock.name).collect();
             assert_eq!(rows.iter().map(|row| row.lock).collect::<Vec<_>>(), names, "{about}");
             assert!(bench.references.iter().all(|reference| names.contains(reference)), "{about}");
-            for (row, own) in rows
-                .iter()
-                .filter_map(|row| Some((row, bench.references.iter().position(|reference| *reference == row.lock)?)))
-            {
+            for (row, own) in rows.iter().filter_map(|row| {
+                Some((row, bench.references.iter().position(|reference| *reference == row.lock)?))
+            }) {
                 // So short a measurement may see nothing.
                 assert!(row.ratios[own] == 1.0 || row.ops_per_second == 0.0, "{about}: {row:?}");
             }

@@ -156,7 +156,10 @@ pub(crate) struct Think {
 
 impl Think {
     pub(crate) fn new(work: &Work, p: usize) -> Self {
-        Self { rounds: work.spin.rounds(work.setting.think_ns), state: 0x9e37_79b9_u32.wrapping_mul(p as u32 + 1) | 1 }
+        Self {
+            rounds: work.spin.rounds(work.setting.think_ns),
+            state: 0x9e37_79b9_u32.wrapping_mul(p as u32 + 1) | 1,
+        }
     }
 
     /// Thinks for half to one and a half of the average.

@@ -27,7 +27,12 @@ impl Way {
     fn takes(&self) -> Option<Duration> {
         let (program, rest) = self.command.split_first()?;
         let begin = Instant::now();
-        let status = Command::new(program).args(rest).stdin(Stdio::null()).stderr(Stdio::null()).status().ok()?;
+        let status = Command::new(program)
+            .args(rest)
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .ok()?;
         status.success().then(|| begin.elapsed())
     }
 }
@@ -63,14 +68,25 @@ fn main() {
     }
     // It polls, and takes a hundred times as long.
     if sem.takes().is_some() {
-        times.push((0..15).map(|_| sem.takes().expect("it went well before").as_secs_f64() * 1e3).collect());
+        times.push(
+            (0..15)
+                .map(|_| sem.takes().expect("it went well before").as_secs_f64() * 1e3)
+                .collect(),
+        );
         ways.push(sem);
     }
-    let adds = |i: usize| median(times[i].iter().zip(&times[0]).map(|(time, bare)| time - bare).collect());
+    let adds =
+        |i: usize| median(times[i].iter().zip(&times[0]).map(|(time, bare)| time - bare).collect());
     let flock = ways.iter().position(|way| way.name == "flock F true").map(adds);
     println!("{:<26}{:>10}{:>10}{:>16}", "", "median ms", "adds ms", "× flock adds");
     for (i, way) in ways.iter().enumerate() {
         let ratio = flock.map_or(String::new(), |flock| format!("{:.2}", adds(i) / flock));
-        println!("{:<26}{:>10.3}{:>10.3}{:>16}", way.name, median(times[i].clone()), adds(i), ratio);
+        println!(
+            "{:<26}{:>10.3}{:>10.3}{:>16}",
+            way.name,
+            median(times[i].clone()),
+            adds(i),
+            ratio
+        );
     }
 }

@@ -32,7 +32,10 @@ pub(crate) fn run(args: &args::Bench) -> Result<ExitCode, Failure> {
     }
     for group in &groups {
         if group.benches(&plan).is_empty() {
-            say(format_args!("{}: this machine does not let two threads have a core each; left out", group.name));
+            say(format_args!(
+                "{}: this machine does not let two threads have a core each; left out",
+                group.name
+            ));
         }
     }
     let benches: Vec<Bench> = groups.iter().flat_map(|group| group.benches(&plan)).collect();
@@ -55,7 +58,11 @@ pub(crate) fn run(args: &args::Bench) -> Result<ExitCode, Failure> {
         right &= !rows.iter().any(doorway_bench::Row::is_wrong);
         // As soon as it is there: who interrupts the rest keeps it.
         let blank = if i > 0 { "\n" } else { "" };
-        print(&if args.json { show::json(bench, &rows) } else { format!("{blank}{}", show::text(bench, &rows)) })?;
+        print(&if args.json {
+            show::json(bench, &rows)
+        } else {
+            format!("{blank}{}", show::text(bench, &rows))
+        })?;
     }
     Ok(ExitCode::from(if right { 0 } else { 1 }))
 }
@@ -64,7 +71,9 @@ pub(crate) fn run(args: &args::Bench) -> Result<ExitCode, Failure> {
 pub(crate) fn json(args: &args::Bench) -> Result<Value, Failure> {
     let plan = plan(args)?;
     let benches = groups(&args.groups)?.into_iter().flat_map(|group| group.benches(&plan));
-    Ok(benches.flat_map(|bench| show::objects(&bench, &bench.run(&plan, &Watch::default()))).collect())
+    Ok(benches
+        .flat_map(|bench| show::objects(&bench, &bench.run(&plan, &Watch::default())))
+        .collect())
 }
 
 /// How long that takes, at least.
@@ -97,10 +106,15 @@ fn plan(args: &args::Bench) -> Result<Plan, Failure> {
     }
     let seconds = args.seconds.unwrap_or(if args.quick { 0.02 } else { 0.1 });
     if !(seconds > 0.0 && seconds <= MAX_SECONDS) {
-        return usage(format!("--seconds {seconds}: more than 0 and at most {MAX_SECONDS}; try --seconds 0.1"));
+        return usage(format!(
+            "--seconds {seconds}: more than 0 and at most {MAX_SECONDS}; try --seconds 0.1"
+        ));
     }
-    if let Some(threads) = args.threads.iter().find(|threads| !(1..=MAX_THREADS).contains(*threads)) {
-        return usage(format!("--threads {threads}: from 1 to {MAX_THREADS}; try --threads 1,2,16"));
+    if let Some(threads) = args.threads.iter().find(|threads| !(1..=MAX_THREADS).contains(*threads))
+    {
+        return usage(format!(
+            "--threads {threads}: from 1 to {MAX_THREADS}; try --threads 1,2,16"
+        ));
     }
     let plan = Plan {
         rounds: args.rounds,
@@ -110,8 +124,11 @@ fn plan(args: &args::Bench) -> Result<Plan, Failure> {
         locks: args.lock.clone(),
     };
     let locks = show::locks(&GROUPS.each_ref(), &plan);
-    if let Some(text) = args.lock.iter().find(|text| !locks.iter().any(|lock| lock.contains(*text))) {
-        return usage(format!("--lock {text:?}: no lock has that in its name; see doorway bench --list"));
+    if let Some(text) = args.lock.iter().find(|text| !locks.iter().any(|lock| lock.contains(*text)))
+    {
+        return usage(format!(
+            "--lock {text:?}: no lock has that in its name; see doorway bench --list"
+        ));
     }
     Ok(plan)
 }

@@ -54,7 +54,16 @@ const DASHES: [&str; 4] = ["none", "7 4", "2 3", "9 3 2 3"];
 
 /// The marks of the families, by their corners around the point: octagon, square, triangle, diamond, triangle upside down.
 const MARKS: [&[(f64, f64)]; 5] = [
-    &[(1.1, 0.45), (0.45, 1.1), (-0.45, 1.1), (-1.1, 0.45), (-1.1, -0.45), (-0.45, -1.1), (0.45, -1.1), (1.1, -0.45)],
+    &[
+        (1.1, 0.45),
+        (0.45, 1.1),
+        (-0.45, 1.1),
+        (-1.1, 0.45),
+        (-1.1, -0.45),
+        (-0.45, -1.1),
+        (0.45, -1.1),
+        (1.1, -0.45),
+    ],
     &[(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)],
     &[(0.0, -1.3), (1.2, 0.9), (-1.2, 0.9)],
     &[(0.0, -1.4), (1.4, 0.0), (0.0, 1.4), (-1.4, 0.0)],
@@ -87,7 +96,8 @@ struct Axis {
 impl Axis {
     /// With a little room on all sides, also for a single value.
     fn around(scale: Scale, values: impl Iterator<Item = f64> + Clone, places: (f64, f64)) -> Self {
-        let (least, most) = (values.clone().fold(f64::INFINITY, f64::min), values.fold(0.0, f64::max));
+        let (least, most) =
+            (values.clone().fold(f64::INFINITY, f64::min), values.fold(0.0, f64::max));
         match scale {
             Scale::Log => Self { scale, from: least / 1.3, to: most * 1.3, places },
             Scale::Linear => Self { scale, from: 0.0, to: most * 1.06, places },
@@ -145,8 +155,10 @@ impl Chart {
     /// The figure as a file.
     pub(crate) fn svg(&self) -> String {
         let (width, height) = self.size();
-        let head =
-            format!(r#"<style>{}</style><rect class="ground" width="{width:.0}" height="{height:.0}"/>"#, style());
+        let head = format!(
+            r#"<style>{}</style><rect class="ground" width="{width:.0}" height="{height:.0}"/>"#,
+            style()
+        );
         self.figure((width, height), &head, true)
     }
 
@@ -176,7 +188,8 @@ impl Chart {
     /// As much as the texts take.
     fn size(&self) -> (f64, f64) {
         let long = |text: &str, letter: f64| text.chars().count() as f64 * letter;
-        let legend = self.curves.iter().map(|c| long(&c.name, LETTER).max(long(&c.note, SMALL_LETTER)));
+        let legend =
+            self.curves.iter().map(|c| long(&c.name, LETTER).max(long(&c.note, SMALL_LETTER)));
         let width = legend.fold(0.0, f64::max) + NAMES;
         let height = TOP + self.curves.len() as f64 * LEGEND_STEP;
         (width.max(LEFT + long(&self.x, LETTER)) + 12.0, height.max(BOTTOM + 72.0))
@@ -200,7 +213,8 @@ impl Chart {
 
     /// A line for each n that was measured, and for round numbers.
     fn grid(&self, svg: &mut String, x: &Axis, y: &Axis) {
-        let mut sizes: Vec<usize> = self.curves.iter().flat_map(|c| &c.points).map(|point| point.0).collect();
+        let mut sizes: Vec<usize> =
+            self.curves.iter().flat_map(|c| &c.points).map(|point| point.0).collect();
         sizes.sort_unstable();
         sizes.dedup();
         let mut before = RIGHT + LEAST_APART;
@@ -208,7 +222,11 @@ impl Chart {
             let at = x.place(n as f64);
             let _ = writeln!(svg, r#"<path class="grid" d="M{at:.1} {TOP}V{BOTTOM}"/>"#);
             if before - at >= LEAST_APART {
-                let _ = writeln!(svg, r#"<text x="{at:.1}" y="{}" text-anchor="middle">{n}</text>"#, BOTTOM + 20.0);
+                let _ = writeln!(
+                    svg,
+                    r#"<text x="{at:.1}" y="{}" text-anchor="middle">{n}</text>"#,
+                    BOTTOM + 20.0
+                );
                 before = at;
             }
         }
@@ -216,14 +234,16 @@ impl Chart {
             let at = y.place(value);
             let _ = writeln!(svg, r#"<path class="grid" d="M{LEFT} {at:.1}H{RIGHT}"/>"#);
             let (left, at, value) = (LEFT - 8.0, at + 4.5, tick(value));
-            let _ = writeln!(svg, r#"<text x="{left}" y="{at:.1}" text-anchor="end">{value}</text>"#);
+            let _ =
+                writeln!(svg, r#"<text x="{left}" y="{at:.1}" text-anchor="end">{value}</text>"#);
         }
     }
 
     /// The names, those first whose curves end highest.
     fn legend(&self, svg: &mut String) {
         let end = |curve: &Curve| curve.points.last().map_or(0.0, |point| point.1);
-        let mut curves: Vec<&Curve> = self.curves.iter().filter(|curve| !curve.points.is_empty()).collect();
+        let mut curves: Vec<&Curve> =
+            self.curves.iter().filter(|curve| !curve.points.is_empty()).collect();
         curves.sort_by(|a, b| end(b).total_cmp(&end(a)));
         for (i, curve) in curves.into_iter().enumerate() {
             let (x, y) = (RIGHT + 20.0, TOP + 12.0 + i as f64 * LEGEND_STEP);
@@ -233,7 +253,12 @@ impl Chart {
             let name = escaped(&curve.name);
             let _ = writeln!(svg, r#"<text x="{}" y="{}">{name}</text>"#, NAMES, y + 4.5);
             let note = escaped(&curve.note);
-            let _ = writeln!(svg, r#"<text class="faint" font-size="11" x="{}" y="{}">{note}</text>"#, NAMES, y + 19.0);
+            let _ = writeln!(
+                svg,
+                r#"<text class="faint" font-size="11" x="{}" y="{}">{note}</text>"#,
+                NAMES,
+                y + 19.0
+            );
         }
     }
 }
@@ -242,11 +267,16 @@ impl Curve {
     /// What it looks like and its name, for a page.
     pub(crate) fn key(&self) -> String {
         let (class, member) = self.classes();
-        let mut svg = String::from(r#"<span class="key"><svg class="chart" viewBox="0 0 40 18" aria-hidden="true">"#);
+        let mut svg = String::from(
+            r#"<span class="key"><svg class="chart" viewBox="0 0 40 18" aria-hidden="true">"#,
+        );
         let _ = write!(svg, r#"<path class="line {class} {member}" d="M2 9h36"/>"#);
         self.mark(&mut svg, 20.0, 9.0, None);
-        let note =
-            if self.note.is_empty() { String::new() } else { format!(" <small>{}</small>", escaped(&self.note)) };
+        let note = if self.note.is_empty() {
+            String::new()
+        } else {
+            format!(" <small>{}</small>", escaped(&self.note))
+        };
         svg + &format!("</svg>{}{note}</span>\n", escaped(&self.name))
     }
 
@@ -256,8 +286,10 @@ impl Curve {
 
     fn draw(&self, svg: &mut String, x: &Axis, y: &Axis) {
         let (class, member) = self.classes();
-        let places: Vec<_> = self.points.iter().map(|&(n, value)| (x.place(n as f64), y.place(value))).collect();
-        let joined = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect::<Vec<_>>().join(" ");
+        let places: Vec<_> =
+            self.points.iter().map(|&(n, value)| (x.place(n as f64), y.place(value))).collect();
+        let joined =
+            places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect::<Vec<_>>().join(" ");
         let _ = writeln!(svg, r#"<polyline class="line {class} {member}" points="{joined}"/>"#);
         for ((n, value), (x, y)) in self.points.iter().zip(places) {
             self.mark(svg, x, y, Some(format!("{}, n = {n}: {value:.2}", self.name)));
@@ -276,14 +308,21 @@ impl Curve {
         let class = self.classes().0;
         let hollow = if self.member > 0 { " hollow" } else { "" };
         let title = says.map_or(String::new(), |says| format!("<title>{}</title>", escaped(&says)));
-        let _ =
-            writeln!(svg, r#"<polygon class="mark {class}{hollow}" points="{}">{title}</polygon>"#, shape.trim_end());
+        let _ = writeln!(
+            svg,
+            r#"<polygon class="mark {class}{hollow}" points="{}">{title}</polygon>"#,
+            shape.trim_end()
+        );
     }
 }
 
 /// `0.5`, `20`, `100 000`
 fn tick(value: f64) -> String {
-    if value.fract() > 0.0 { ((value * 1e3).round() / 1e3).to_string() } else { crate::table::grouped(value as u64) }
+    if value.fract() > 0.0 {
+        ((value * 1e3).round() / 1e3).to_string()
+    } else {
+        crate::table::grouped(value as u64)
+    }
 }
 
 /// As text, or as the value of an attribute.
@@ -298,7 +337,10 @@ mod tests {
     #[test]
     fn twice_as_many_are_always_as_far_apart() {
         let axis = Axis { scale: Scale::Log, from: 2.0, to: 32.0, places: (100.0, 500.0) };
-        assert_eq!([2.0, 4.0, 16.0, 32.0].map(|n| axis.place(n).round()), [100.0, 200.0, 400.0, 500.0]);
+        assert_eq!(
+            [2.0, 4.0, 16.0, 32.0].map(|n| axis.place(n).round()),
+            [100.0, 200.0, 400.0, 500.0]
+        );
     }
 
     #[test]
@@ -320,7 +362,13 @@ mod tests {
 
     #[test]
     fn nothing_measured_draws_nothing() {
-        let chart = Chart { title: "t".into(), x: "x".into(), y: "y".into(), scale: Scale::Log, curves: Vec::new() };
+        let chart = Chart {
+            title: "t".into(),
+            x: "x".into(),
+            y: "y".into(),
+            scale: Scale::Log,
+            curves: Vec::new(),
+        };
         let svg = chart.svg();
         assert!(svg.ends_with("</svg>\n") && !svg.contains("NaN") && !svg.contains("inf"), "{svg}");
     }

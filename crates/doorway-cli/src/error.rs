@@ -99,11 +99,13 @@ impl Failure {
     /// What the command ends with; see `doorway run --help`.
     pub(crate) fn exit_code(&self) -> ExitCode {
         use shared::Error::{
-            Busy, Damaged, Foreign, Full, Identity, Kind, Lost, Namespace, Namespaces, Slots, Stuck, System, Truncated,
-            Version,
+            Busy, Damaged, Foreign, Full, Identity, Kind, Lost, Namespace, Namespaces, Slots,
+            Stuck, System, Truncated, Version,
         };
         ExitCode::from(match self {
-            Self::Named(Lost(_) | Damaged(_) | Truncated { .. }) | Self::LostSlot | Self::RemovedMeanwhile(_) => 69,
+            Self::Named(Lost(_) | Damaged(_) | Truncated { .. })
+            | Self::LostSlot
+            | Self::RemovedMeanwhile(_) => 69,
             Self::Named(Identity { .. } | System { .. } | Full { .. })
             | Self::Supervise { .. }
             | Self::NoRoom { .. }
@@ -111,7 +113,12 @@ impl Failure {
             Self::Nested { .. } => 73,
             Self::Named(Busy { .. } | Stuck { .. }) => 75,
             Self::Named(
-                Kind { .. } | Slots { .. } | Foreign { .. } | Version { .. } | Namespace(_) | Namespaces(_),
+                Kind { .. }
+                | Slots { .. }
+                | Foreign { .. }
+                | Version { .. }
+                | Namespace(_)
+                | Namespaces(_),
             ) => 78,
             #[cfg(feature = "etcd")]
             Self::Etcd(error) => on_etcd(error),
@@ -122,7 +129,9 @@ impl Failure {
 
 #[cfg(feature = "etcd")]
 fn on_etcd(error: &doorway_etcd::Error) -> u8 {
-    use doorway_etcd::Error::{Busy, Damaged, Kind, Lost, Refused, Removed, Slots, Store, Unreachable};
+    use doorway_etcd::Error::{
+        Busy, Damaged, Kind, Lost, Refused, Removed, Slots, Store, Unreachable,
+    };
     match error {
         Lost(_) | Removed(_) | Refused { .. } | Damaged(_) | Unreachable { .. } | Store(_) => 69,
         Busy { .. } => 75,
@@ -136,7 +145,9 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind;
     if matches!(
         error.kind(),
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+        ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     ) {
         // There is nothing to be done about help that cannot be shown.
         let _ = error.print();
@@ -158,8 +169,11 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
             None => said.extend([" ", line]),
         }
     }
-    let advice =
-        if lacks_dashes() { "the command comes after `--`: doorway run NAME -- COMMAND" } else { "try --help" };
+    let advice = if lacks_dashes() {
+        "the command comes after `--`: doorway run NAME -- COMMAND"
+    } else {
+        "try --help"
+    };
     output::say(format_args!("{said}; {advice}"));
     ExitCode::from(2)
 }

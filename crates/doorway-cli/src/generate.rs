@@ -16,7 +16,11 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<ExitCode, Failu
 pub(crate) fn man(directory: Option<&Path>) -> Result<ExitCode, Failure> {
     match directory {
         Some(directory) => {
-            let failed = |error| Failure::File { verb: "write manual pages to", path: directory.into(), error };
+            let failed = |error| Failure::File {
+                verb: "write manual pages to",
+                path: directory.into(),
+                error,
+            };
             fs::create_dir_all(directory)
                 .and_then(|()| clap_mangen::generate_to(Cli::command(), directory))
                 .map_err(failed)?;

@@ -35,7 +35,11 @@ pub(crate) struct Response {
 impl Response {
     /// A refusal, as JSON.
     pub(crate) fn error(status: &'static str, error: &str) -> Self {
-        Self { status, kind: "application/json", body: serde_json::json!({ "error": error }).to_string() }
+        Self {
+            status,
+            kind: "application/json",
+            body: serde_json::json!({ "error": error }).to_string(),
+        }
     }
 }
 
@@ -127,7 +131,9 @@ impl Server {
             if text.is_empty() {
                 break;
             }
-            let Some((name, value)) = text.split_once(':') else { return bad("a header without a name") };
+            let Some((name, value)) = text.split_once(':') else {
+                return bad("a header without a name");
+            };
             let value = value.trim();
             match &*name.to_ascii_lowercase() {
                 "host" => host = Some(value.to_owned()),

@@ -39,7 +39,9 @@ pub(crate) fn run(command: Lab) -> Result<ExitCode, Failure> {
 /// The algorithm of that name.
 fn named(name: &str) -> Result<&'static Entrant, Failure> {
     let names = || listed().map(|entrant| entrant.name).collect::<Vec<_>>().join(", ");
-    Entrant::named(name).ok_or_else(|| Failure::Usage(format!("there is no algorithm {name:?}; there are {}", names())))
+    Entrant::named(name).ok_or_else(|| {
+        Failure::Usage(format!("there is no algorithm {name:?}; there are {}", names()))
+    })
 }
 
 /// The algorithm that the arguments name, and an instance of it.
@@ -51,7 +53,11 @@ fn instance(args: &Instance) -> Result<(&'static Entrant, Box<dyn Subject>), Fai
             let mutants = entrant.claims.mutants;
             let known = || mutants.iter().map(|mutant| mutant.name).collect::<Vec<_>>().join(", ");
             let found = mutants.iter().find(|mutant| mutant.name == name).ok_or_else(|| {
-                Failure::Usage(format!("{} has no mutant {name:?}; it has {}", entrant.name, known()))
+                Failure::Usage(format!(
+                    "{} has no mutant {name:?}; it has {}",
+                    entrant.name,
+                    known()
+                ))
             })?;
             Some(found.name)
         }
@@ -60,17 +66,24 @@ fn instance(args: &Instance) -> Result<(&'static Entrant, Box<dyn Subject>), Fai
         return Err(Failure::Usage("-n 0: there has to be a process; try -n 2".into()));
     }
     if args.n > MAX_N {
-        return Err(Failure::Usage(format!("-n {}: the lab runs at most {MAX_N} processes", args.n)));
+        return Err(Failure::Usage(format!(
+            "-n {}: the lab runs at most {MAX_N} processes",
+            args.n
+        )));
     }
     let group = entrant.claims.problem == Problem::Group;
     let k = match (args.k, entrant.claims.problem) {
         (None, Problem::Group) => args.n,
         (Some(_), Problem::Group) => {
             let name = entrant.name;
-            return Err(Failure::Usage(format!("{name} lets any number of one session in; leave -k out")));
+            return Err(Failure::Usage(format!(
+                "{name} lets any number of one session in; leave -k out"
+            )));
         }
         (None, _) => 1,
-        (Some(0), _) => return Err(Failure::Usage("-k 0: there has to be a slot; try -k 1".into())),
+        (Some(0), _) => {
+            return Err(Failure::Usage("-k 0: there has to be a slot; try -k 1".into()));
+        }
         (Some(k), Problem::KExclusion) if k >= args.n.max(2) => {
             return Err(Failure::Usage(format!(
                 "-k {k} with -n {}: with a slot for everybody there is nothing to exclude; try -k {}",
@@ -80,11 +93,17 @@ fn instance(args: &Instance) -> Result<(&'static Entrant, Box<dyn Subject>), Fai
         }
         (Some(k), _) => k,
     };
-    let size = Size { n: args.n, k, sessions: args.sessions.unwrap_or(if group { SESSIONS } else { 0 }) };
+    let size =
+        Size { n: args.n, k, sessions: args.sessions.unwrap_or(if group { SESSIONS } else { 0 }) };
     if size.sessions > MAX_SESSIONS {
-        return Err(Failure::Usage(format!("--sessions {}: the lab runs at most {MAX_SESSIONS}", size.sessions)));
+        return Err(Failure::Usage(format!(
+            "--sessions {}: the lab runs at most {MAX_SESSIONS}",
+            size.sessions
+        )));
     }
-    let mut subject = entrant.build(size, mutant, args.abandon).map_err(|unfit| Failure::Usage(unfit.to_string()))?;
+    let mut subject = entrant
+        .build(size, mutant, args.abandon)
+        .map_err(|unfit| Failure::Usage(unfit.to_string()))?;
     if let Some(most) = args.kills
         && !subject.let_kill(most)
     {
@@ -101,19 +120,24 @@ fn entrant(args: &Instance) -> Result<&'static Entrant, Failure> {
     let default = named(&args.algorithm)?;
     let Some(timestamps) = &args.timestamps else { return Ok(default) };
     if default.variant.is_none() {
-        return Err(Failure::Usage(format!("{} has no timestamps; leave --timestamps out", default.name)));
+        return Err(Failure::Usage(format!(
+            "{} has no timestamps; leave --timestamps out",
+            default.name
+        )));
     }
-    Entrant::variants(default.name).find(|entrant| entrant.variant == Some(timestamps)).ok_or_else(|| {
-        let kinds = timestamps_of(default).join(" or ");
-        Failure::Usage(format!("--timestamps {timestamps}: timestamps are {kinds}"))
-    })
+    Entrant::variants(default.name).find(|entrant| entrant.variant == Some(timestamps)).ok_or_else(
+        || {
+            let kinds = timestamps_of(default).join(" or ");
+            Failure::Usage(format!("--timestamps {timestamps}: timestamps are {kinds}"))
+        },
+    )
 }
 
 /// Every algorithm once, whatever timestamps it may have.
 fn listed() -> impl Iterator<Item = &'static Entrant> {
-    Entrant::all()
-        .iter()
-        .filter(|entrant| Entrant::named(entrant.name).is_some_and(|default| default.variant == entrant.variant))
+    Entrant::all().iter().filter(|entrant| {
+        Entrant::named(entrant.name).is_some_and(|default| default.variant == entrant.variant)
+    })
 }
 
 /// The kinds of timestamps that an algorithm can have.

@@ -41,9 +41,16 @@ const MAX_BYTES: u64 = 256 << 20;
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     let failed = |error| Failure::File { verb: "read", path: path.into(), error };
     let mut text = String::new();
-    let read = File::open(path).map_err(failed)?.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
+    let read = File::open(path)
+        .map_err(failed)?
+        .take(MAX_BYTES + 1)
+        .read_to_string(&mut text)
+        .map_err(failed)?;
     if read as u64 > MAX_BYTES {
-        return Err(Failure::Usage(format!("{}: more than {MAX_BYTES} bytes, which is too long", path.display())));
+        return Err(Failure::Usage(format!(
+            "{}: more than {MAX_BYTES} bytes, which is too long",
+            path.display()
+        )));
     }
     Ok(text)
 }

@@ -23,7 +23,10 @@ const EVERY: Duration = Duration::from_millis(200);
 static SHOWING: AtomicBool = AtomicBool::new(false);
 
 /// Does something that takes long and, on a terminal, shows how far it is by a line that is made anew each time.
-pub(crate) fn shown<T: Send>(mut line: impl FnMut() -> String + Send, work: impl FnOnce() -> T + Send) -> T {
+pub(crate) fn shown<T: Send>(
+    mut line: impl FnMut() -> String + Send,
+    work: impl FnOnce() -> T + Send,
+) -> T {
     if !stderr().is_terminal() || SHOWING.swap(true, Relaxed) {
         return work();
     }
@@ -104,7 +107,11 @@ impl Pace {
 
 /// How many seconds something will take, as far as one can tell.
 pub(crate) fn about(left: f64) -> String {
-    if left < 90.0 { format!("about {left:.0} s left") } else { format!("about {:.0} min left", left / 60.0) }
+    if left < 90.0 {
+        format!("about {left:.0} s left")
+    } else {
+        format!("about {:.0} min left", left / 60.0)
+    }
 }
 
 #[cfg(test)]

@@ -36,7 +36,8 @@ trait Lock: Sync + Sized {
     fn passage<const COPY: usize>(&self, p: usize);
 
     /// All copies.
-    const COPIES: [Passage<Self>; 4] = [Self::passage::<0>, Self::passage::<1>, Self::passage::<2>, Self::passage::<3>];
+    const COPIES: [Passage<Self>; 4] =
+        [Self::passage::<0>, Self::passage::<1>, Self::passage::<2>, Self::passage::<3>];
 }
 
 impl Lock for Instance<Bakery> {
@@ -148,7 +149,9 @@ fn measure<L: Lock>(lock: &L, processes: &[usize], passages: u32) -> f64 {
             thread::scope(|scope| {
                 let rest: Vec<_> = rest.iter().map(|&p| scope.spawn(move || run(p))).collect();
                 let mine = run(first);
-                rest.into_iter().map(|thread| thread.join().expect("passages do not panic")).fold(mine, Duration::max)
+                rest.into_iter()
+                    .map(|thread| thread.join().expect("passages do not panic"))
+                    .fold(mine, Duration::max)
             })
         })
         .sum();
@@ -182,12 +185,21 @@ fn main() -> ExitCode {
     // `cargo test --all-targets` runs this too, unoptimised: then it only shows that everything works.
     let bench = std::env::args().any(|arg| arg == "--bench");
     let (alone, together) = if bench {
-        (Plan { rounds: 101, warm_up: 10, passages: 1_000 }, Plan { rounds: 31, warm_up: 2, passages: 10_000 })
+        (
+            Plan { rounds: 101, warm_up: 10, passages: 1_000 },
+            Plan { rounds: 31, warm_up: 2, passages: 10_000 },
+        )
     } else {
-        (Plan { rounds: 1, warm_up: 0, passages: 100 }, Plan { rounds: 1, warm_up: 0, passages: 100 })
+        (
+            Plan { rounds: 1, warm_up: 0, passages: 100 },
+            Plan { rounds: 1, warm_up: 0, passages: 100 },
+        )
     };
 
-    println!("{:>4} {:>8} {:>12} {:>16} {:>7}", "N", "threads", "generic ns", "hand-written ns", "ratio");
+    println!(
+        "{:>4} {:>8} {:>12} {:>16} {:>7}",
+        "N", "threads", "generic ns", "hand-written ns", "ratio"
+    );
     let mut worst = 0.0_f64;
     for n in [2, 8, 32] {
         for processes in [&[n / 2][..], &[0, n - 1]] {

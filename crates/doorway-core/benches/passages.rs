@@ -85,7 +85,11 @@ fn run_std(_: Size, processes: &[usize], turn: Duration) -> f64 {
 }
 
 /// Nanoseconds per passage when these processes make chunks of them for so long.
-fn race<C: FnMut()>(processes: &[usize], turn: Duration, chunks: impl Fn(usize) -> C + Sync) -> f64 {
+fn race<C: FnMut()>(
+    processes: &[usize],
+    turn: Duration,
+    chunks: impl Fn(usize) -> C + Sync,
+) -> f64 {
     let (ready, stop, chunks) = (&AtomicUsize::new(0), &AtomicBool::new(false), &chunks);
     thread::scope(|scope| {
         let (&first, rest) = processes.split_first().expect("somebody competes");
@@ -192,15 +196,23 @@ fn main() {
     let bench = std::env::args().any(|arg| arg == "--bench");
     let (alone, together) = if bench {
         let millis = Duration::from_millis;
-        (Plan { rounds: 51, warm_up: 3, turn: millis(1) }, Plan { rounds: 21, warm_up: 1, turn: millis(10) })
+        (
+            Plan { rounds: 51, warm_up: 3, turn: millis(1) },
+            Plan { rounds: 21, warm_up: 1, turn: millis(10) },
+        )
     } else {
         let briefly = || Plan { rounds: 1, warm_up: 0, turn: Duration::ZERO };
         (briefly(), briefly())
     };
-    println!("{:>8}  {:<32} {:<18} {:>12} {:>10}", "threads", "algorithm", "size", "ns/passage", "to bakery");
+    println!(
+        "{:>8}  {:<32} {:<18} {:>12} {:>10}",
+        "threads", "algorithm", "size", "ns/passage", "to bakery"
+    );
     for n in [2, 8, 32] {
-        let all: Vec<Contender> = for_each_algorithm!(all_contenders).iter().flat_map(|of| of(n)).collect();
-        let bakery = all.iter().position(|c| c.name == Bakery::NAME).expect("the Bakery is in the registry");
+        let all: Vec<Contender> =
+            for_each_algorithm!(all_contenders).iter().flat_map(|of| of(n)).collect();
+        let bakery =
+            all.iter().position(|c| c.name == Bakery::NAME).expect("the Bakery is in the registry");
         for (processes, plan) in [(&[n / 2][..], &alone), (&[0, n - 1], &together)] {
             let times = measure(&all, processes, plan);
             for (contender, mine) in all.iter().zip(&times) {
@@ -208,7 +220,11 @@ fn main() {
                 print!("{:>8}  {name:<32} {:<18} ", processes.len(), size.to_string());
                 match run {
                     Ok(_) => {
-                        println!("{:>12.1} {:>10.2}", median(mine.clone()), ratio(mine, &times[bakery]));
+                        println!(
+                            "{:>12.1} {:>10.2}",
+                            median(mine.clone()),
+                            ratio(mine, &times[bakery])
+                        );
                     }
                     Err(unfit) => println!("{:>12}  {}", "–", short(unfit)),
                 }
@@ -221,7 +237,12 @@ fn main() {
         let times = measure(&all, &(0..n).collect::<Vec<_>>(), &together);
         let std = times.last().expect("it is there");
         for (contender, mine) in all.iter().zip(&times) {
-            println!("{n:>8}  {:<32} {:>10.2} {:>12.1}", contender.name, ratio(mine, std), median(mine.clone()));
+            println!(
+                "{n:>8}  {:<32} {:>10.2} {:>12.1}",
+                contender.name,
+                ratio(mine, std),
+                median(mine.clone())
+            );
         }
     }
     if !bench {

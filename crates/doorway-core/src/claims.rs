@@ -147,7 +147,9 @@ impl Property {
             | Self::ConcurrentEntry
             | Self::ConcurrentOccupancy
             | Self::StrongConcurrentEntry => problem == Problem::Group,
-            Self::KExclusion | Self::KFcfs | Self::FifoEnabling | Self::KDeadlockAvoidance => problem != Problem::Group,
+            Self::KExclusion | Self::KFcfs | Self::FifoEnabling | Self::KDeadlockAvoidance => {
+                problem != Problem::Group
+            }
             _ => true,
         }
     }
@@ -234,7 +236,14 @@ impl Setting {
 
     /// This size, atomic registers, any number of passages.
     pub const fn sized(size: Size) -> Self {
-        Self { size, registers: RegisterKind::Atomic, passages: None, endless: None, retries: None, kills: None }
+        Self {
+            size,
+            registers: RegisterKind::Atomic,
+            passages: None,
+            endless: None,
+            retries: None,
+            kills: None,
+        }
     }
 
     /// The same with this many passages.
@@ -378,9 +387,10 @@ impl Claims {
     /// When there are.
     pub fn serves(&self, name: &str, size: Size) -> Result<(), Unfit> {
         match self.max_n {
-            Some(most) if size.n > most => {
-                Err(Unfit(format!("{name} serves at most {most} processes, not {}: try -n {most}", size.n)))
-            }
+            Some(most) if size.n > most => Err(Unfit(format!(
+                "{name} serves at most {most} processes, not {}: try -n {most}",
+                size.n
+            ))),
             _ => Ok(()),
         }
     }
@@ -388,7 +398,9 @@ impl Claims {
     /// The property of that name, an invariant that is declared here included.
     pub fn property(&self, name: &str) -> Option<Property> {
         let declared = || self.invariants.iter().find(|invariant| invariant.name == name);
-        name.parse().ok().or_else(|| declared().map(|invariant| Property::Invariant(invariant.name)))
+        name.parse()
+            .ok()
+            .or_else(|| declared().map(|invariant| Property::Invariant(invariant.name)))
     }
 }
 

@@ -111,7 +111,11 @@ impl Digits {
     /// If there are not as many, or the number has too many bits.
     #[inline(always)]
     pub fn set(&mut self, i: usize, number: u32) {
-        assert!(u128::from(number) <= self.format.mask(), "{number} has more than {} bits", self.format.width);
+        assert!(
+            u128::from(number) <= self.format.mask(),
+            "{number} has more than {} bits",
+            self.format.width
+        );
         match &mut self.cells {
             Cells::Word(word) => {
                 assert!(i < usize::from(self.format.len), "digit {i} of {}", self.format.len);
@@ -121,7 +125,8 @@ impl Digits {
             Cells::Many(cells) => {
                 assert!(i < usize::from(self.format.len), "digit {i} of {}", self.format.len);
                 let (word, shift) = self.format.place(i);
-                cells[word] = cells[word] & !((self.format.mask() as u64) << shift) | u64::from(number) << shift;
+                cells[word] = cells[word] & !((self.format.mask() as u64) << shift)
+                    | u64::from(number) << shift;
             }
         }
     }
@@ -186,7 +191,8 @@ mod tests {
             let format = Format::up_to(5, len);
             let mut digits = Digits::new(format, 5);
             (0..len).step_by(2).for_each(|i| digits.set(i, (i % 6) as u32));
-            let expected: Vec<u32> = (0..len).map(|i| if i % 2 == 0 { (i % 6) as u32 } else { 5 }).collect();
+            let expected: Vec<u32> =
+                (0..len).map(|i| if i % 2 == 0 { (i % 6) as u32 } else { 5 }).collect();
             assert_eq!(digits.iter().collect::<Vec<_>>(), expected);
             assert_eq!(Digits::bits(format), 3 * len as u32);
             for i in 0..len {

@@ -108,7 +108,13 @@ pub trait Exclusion<M: Memory>: Algorithm {
     ///
     /// # Errors
     /// When the memory halts the process.
-    fn doorway(&self, m: &mut M, p: usize, request: Self::Request, keep: Self::Keep) -> Result<Self::Pass, M::Halt>;
+    fn doorway(
+        &self,
+        m: &mut M,
+        p: usize,
+        request: Self::Request,
+        keep: Self::Keep,
+    ) -> Result<Self::Pass, M::Halt>;
 
     /// The rest of entry. Returns when `p` may go in.
     ///
@@ -127,7 +133,12 @@ pub trait Exclusion<M: Memory>: Algorithm {
     ///
     /// Exclusion and order hold however often this is done. Progress holds as long as nobody does it for ever: who comes,
     /// gives up and comes again can be seen in its doorway each time that somebody looks.
-    fn abandon(&self, m: &mut M, p: usize, pass: Self::Pass) -> Option<Result<Self::Keep, M::Halt>> {
+    fn abandon(
+        &self,
+        m: &mut M,
+        p: usize,
+        pass: Self::Pass,
+    ) -> Option<Result<Self::Keep, M::Halt>> {
         let _ = (m, p, pass);
         None
     }

@@ -276,12 +276,23 @@ impl Layout {
     }
 
     /// One register.
-    pub fn register<T: Value<Format = ()>>(&mut self, name: &str, home: Home, init: T) -> Register<T> {
+    pub fn register<T: Value<Format = ()>>(
+        &mut self,
+        name: &str,
+        home: Home,
+        init: T,
+    ) -> Register<T> {
         self.formatted(name, home, init, ())
     }
 
     /// One register whose values have a format.
-    pub fn formatted<T: Value>(&mut self, name: &str, home: Home, init: T, format: T::Format) -> Register<T> {
+    pub fn formatted<T: Value>(
+        &mut self,
+        name: &str,
+        home: Home,
+        init: T,
+        format: T::Format,
+    ) -> Register<T> {
         let base = self.arena(is_wide::<T>(format)).one(home);
         self.keep(name, Shape::One(home), Places::at(base), init, format);
         Register::at(base, format)
@@ -292,7 +303,13 @@ impl Layout {
     /// # Panics
     /// If the elements live with the processes and some process has been given more registers than another before. Take
     /// single registers then, or ask for the arrays first.
-    pub fn array<T: Value<Format = ()>>(&mut self, name: &str, len: usize, homes: Homes, init: T) -> Array<T> {
+    pub fn array<T: Value<Format = ()>>(
+        &mut self,
+        name: &str,
+        len: usize,
+        homes: Homes,
+        init: T,
+    ) -> Array<T> {
         self.formatted_array(name, len, homes, init, ())
     }
 
@@ -318,7 +335,14 @@ impl Layout {
     ///
     /// # Panics
     /// As for an [`array`](Self::array).
-    pub fn grid<T>(&mut self, name: &str, rows: usize, columns: usize, homes: Homes, init: T) -> Grid<T>
+    pub fn grid<T>(
+        &mut self,
+        name: &str,
+        rows: usize,
+        columns: usize,
+        homes: Homes,
+        init: T,
+    ) -> Grid<T>
     where
         T: Value<Format = ()>,
     {
@@ -347,11 +371,21 @@ impl Layout {
     }
 
     /// Makes room for a table.
-    fn places(&mut self, name: &str, (rows, columns): (usize, usize), homes: Homes, wide: bool) -> Places {
+    fn places(
+        &mut self,
+        name: &str,
+        (rows, columns): (usize, usize),
+        homes: Homes,
+        wide: bool,
+    ) -> Places {
         let arena = self.arena(wide);
         let line = arena.line;
         match homes {
-            Homes::Nobody => Places { band: columns * line, step: line, ..Places::at(arena.nobodys(rows * columns)) },
+            Homes::Nobody => Places {
+                band: columns * line,
+                step: line,
+                ..Places::at(arena.nobodys(rows * columns))
+            },
             Homes::Column => match arena.columns(rows, columns) {
                 Some(places) => places,
                 None => panic!("{name}: homes are uneven; take single registers instead"),
@@ -360,10 +394,26 @@ impl Layout {
     }
 
     /// Notes what was asked for.
-    fn keep<T: Value>(&mut self, name: &str, shape: Shape, places: Places, init: T, format: T::Format) {
+    fn keep<T: Value>(
+        &mut self,
+        name: &str,
+        shape: Shape,
+        places: Places,
+        init: T,
+        format: T::Format,
+    ) {
         let (bits, first) = (T::bits(format), self.registers());
         let (name, init, exceptions) = (String::from(name), Box::new(init), Vec::new());
-        self.blocks.push(Block { name, shape, places, bits, init, exceptions, domain: None, first });
+        self.blocks.push(Block {
+            name,
+            shape,
+            places,
+            bits,
+            init,
+            exceptions,
+            domain: None,
+            first,
+        });
     }
 
     /// Declares which values the registers that were asked for under this name may hold. A read of a
@@ -386,8 +436,13 @@ impl Layout {
     /// tickets are relabelled, so that no list of them means anything.
     pub fn domain<T: Value>(&mut self, name: &str, values: impl IntoIterator<Item = T>) {
         let block = self.blocks.iter_mut().rev().find(|block| block.name == name);
-        let Some(block) = block else { panic!("there is no register {name} to declare a domain of") };
-        assert!(block.init.any().is::<T>(), "{name} holds values of another type than its declared domain");
+        let Some(block) = block else {
+            panic!("there is no register {name} to declare a domain of")
+        };
+        assert!(
+            block.init.any().is::<T>(),
+            "{name} holds values of another type than its declared domain"
+        );
         let values = values.into_iter().map(|value| {
             let _ = value.relabel(&mut |_| panic!("{name}: tickets have no domain to be declared"));
             Box::new(value) as Box<dyn Erased>

@@ -37,7 +37,8 @@ pub mod timestamps;
 mod value;
 
 pub use claims::{
-    ANY_NUMBER, Claims, Fate, Formula, Invariant, Mutant, Primitive, Problem, Property, RegisterKind, Rmr, Setting,
+    ANY_NUMBER, Claims, Fate, Formula, Invariant, Mutant, Primitive, Problem, Property,
+    RegisterKind, Rmr, Setting,
 };
 pub use exclusion::{Algorithm, Exclusion, Request, Size, Unfit, others};
 pub use layout::{Array, Grid, Home, Homes, Layout, Register};

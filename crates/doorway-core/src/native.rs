@@ -28,8 +28,8 @@ pub use portable_atomic::AtomicU128;
 pub use word::{Fenced, ReadModifyWrite, Word};
 
 use crate::{
-    Coins, CompareAndSwap, FetchAndAdd, Layout, Local, Memory, Register, Registers, Size, Swap, Transactions, Unfit,
-    Value, engines::named_lock::Mortal, layout::is_wide,
+    Coins, CompareAndSwap, FetchAndAdd, Layout, Local, Memory, Register, Registers, Size, Swap,
+    Transactions, Unfit, Value, engines::named_lock::Mortal, layout::is_wide,
 };
 
 /// How to pass the time while waiting, and whether to go on.
@@ -179,7 +179,12 @@ impl<R: Relax, W: Word> Registers for Native<'_, R, W> {
 
 impl<R: Relax, W: ReadModifyWrite> CompareAndSwap for Native<'_, R, W> {
     #[inline(always)]
-    fn compare_and_swap<T: Value>(&mut self, register: Register<T>, old: T, new: T) -> Result<T, R::Halt> {
+    fn compare_and_swap<T: Value>(
+        &mut self,
+        register: Register<T>,
+        old: T,
+        new: T,
+    ) -> Result<T, R::Halt> {
         Ok(T::from_word(self.exchange(register, old.word(), new.word()), register.format()))
     }
 }
@@ -222,7 +227,11 @@ impl<R: Relax, W: ReadModifyWrite> FetchAndAdd for Native<'_, R, W> {
 impl<R: Relax, W: ReadModifyWrite> Transactions for Native<'_, R, W> {
     /// A compare-and-swap loop on the word: lock-free, and one step to everybody else.
     #[inline]
-    fn transact<T: Value, A: Local, F>(&mut self, variable: Register<T>, change: F) -> Result<A, R::Halt>
+    fn transact<T: Value, A: Local, F>(
+        &mut self,
+        variable: Register<T>,
+        change: F,
+    ) -> Result<A, R::Halt>
     where
         F: Fn(T) -> (T, A) + Sync,
     {
@@ -265,13 +274,27 @@ pub fn initialise<W: Word>(words: &[W], doubles: &[AtomicU128], layout: &Layout)
 /// When a register has more bits than any machine word, or double words are not lock-free here.
 pub fn fits(name: &str, size: Size, layout: &Layout) -> Result<(), Unfit> {
     let Some(widest) = layout.cells().max_by_key(|cell| cell.bits) else { return Ok(()) };
-    let what = || format!("{name} with n = {}, k = {}: {} takes {} bits", size.n, size.k, widest.name(), widest.bits);
+    let what = || {
+        format!(
+            "{name} with n = {}, k = {}: {} takes {} bits",
+            size.n,
+            size.k,
+            widest.name(),
+            widest.bits
+        )
+    };
     if widest.bits > u128::BITS {
-        return Err(Unfit(format!("{}, and no machine word has more than 128; the lab can run it", what())));
+        return Err(Unfit(format!(
+            "{}, and no machine word has more than 128; the lab can run it",
+            what()
+        )));
     }
     // `portable-atomic` would put a lock around what the processor cannot do, and a crash inside would block everybody.
     if widest.is_wide() && !AtomicU128::is_lock_free() {
-        return Err(Unfit(format!("{}, and this processor has no 128-bit compare-and-swap", what())));
+        return Err(Unfit(format!(
+            "{}, and this processor has no 128-bit compare-and-swap",
+            what()
+        )));
     }
     Ok(())
 }

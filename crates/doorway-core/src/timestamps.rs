@@ -57,5 +57,10 @@ pub trait LabelScan<M: Memory>: Timestamps {
     ///
     /// # Errors
     /// When the memory halts the process.
-    fn scan(&self, m: &mut M, p: usize, mirrors: Self::Mirrors) -> Result<(Digits, Self::Mirrors), M::Halt>;
+    fn scan(
+        &self,
+        m: &mut M,
+        p: usize,
+        mirrors: Self::Mirrors,
+    ) -> Result<(Digits, Self::Mirrors), M::Halt>;
 }

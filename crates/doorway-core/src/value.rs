@@ -159,7 +159,9 @@ impl Value for Extended {
 
 /// A process, or nobody: the papers' `⊥`.
 impl Value for Option<u32> {
-    one_word!(|process| process.map_or(0, |p| u64::from(p) + 1), |word| word.checked_sub(1).map(|p| p as u32));
+    one_word!(|process| process.map_or(0, |p| u64::from(p) + 1), |word| word
+        .checked_sub(1)
+        .map(|p| p as u32));
 }
 
 macro_rules! integers {
@@ -217,8 +219,14 @@ mod tests {
 
     #[test]
     fn infinity_exceeds_no_bound() {
-        assert_eq!([Ticket::ZERO, raw::ticket(7), Ticket::INFINITY].map(|ticket| ticket.magnitude()), [0, 7, 0]);
-        assert_eq!([Extended(raw::ticket(7)), Extended::INFINITY].map(|ticket| ticket.magnitude()), [7, 0]);
+        assert_eq!(
+            [Ticket::ZERO, raw::ticket(7), Ticket::INFINITY].map(|ticket| ticket.magnitude()),
+            [0, 7, 0]
+        );
+        assert_eq!(
+            [Extended(raw::ticket(7)), Extended::INFINITY].map(|ticket| ticket.magnitude()),
+            [7, 0]
+        );
     }
 
     #[test]

@@ -52,14 +52,18 @@ impl<'a, A: Exclusion<Native<'a, Until>, Request = ()>> Process<'a, A> {
 
     /// Goes in, or returns the pass of its place in line.
     fn enter(&self, patience: Duration) -> Result<A::Pass, A::Pass> {
-        let (algorithm, mut m) = (self.lock.algorithm(), self.lock.view(Until::patience(patience), 0));
-        let pass = algorithm.doorway(&mut m, self.p, (), self.keep.clone()).expect("a doorway does not wait");
+        let (algorithm, mut m) =
+            (self.lock.algorithm(), self.lock.view(Until::patience(patience), 0));
+        let pass = algorithm
+            .doorway(&mut m, self.p, (), self.keep.clone())
+            .expect("a doorway does not wait");
         algorithm.waiting(&mut m, self.p, pass.clone()).map_err(|TimedOut| pass)
     }
 
     fn exit(&mut self, pass: A::Pass) {
         let mut m = self.lock.view(Until::patience(Duration::ZERO), 0);
-        self.keep = self.lock.algorithm().exit(&mut m, self.p, pass).expect("an exit does not wait");
+        self.keep =
+            self.lock.algorithm().exit(&mut m, self.p, pass).expect("an exit does not wait");
     }
 
     /// Gives its place back; false if the algorithm has no way to.

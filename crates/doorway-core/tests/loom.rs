@@ -57,7 +57,8 @@ impl<const FENCES: bool> Word for LoomWord<FENCES> {
 
 impl<const FENCES: bool> ReadModifyWrite for LoomWord<FENCES> {
     fn compare_and_swap(&self, old: u64, new: u64) -> u64 {
-        self.access(|word| word.compare_exchange(old, new, AcqRel, Acquire)).unwrap_or_else(|held| held)
+        self.access(|word| word.compare_exchange(old, new, AcqRel, Acquire))
+            .unwrap_or_else(|held| held)
     }
     fn swap(&self, new: u64) -> u64 {
         self.access(|word| word.swap(new, AcqRel))
@@ -90,8 +91,8 @@ struct Shared<A, const FENCES: bool> {
 impl<A: Algorithm, const FENCES: bool> Shared<A, FENCES> {
     fn new() -> Self {
         let size = Size::mutex(2);
-        let (algorithm, layout) =
-            Layout::build(size.n, None, |layout| A::new(layout, size)).expect("two processes are enough");
+        let (algorithm, layout) = Layout::build(size.n, None, |layout| A::new(layout, size))
+            .expect("two processes are enough");
         let used = |index| layout.cells().any(|cell| cell.index == index);
         let word = |index| LoomWord(used(index).then(|| AtomicU64::new(0)));
         let words: Vec<_> = (0..layout.words()).map(word).collect();
@@ -166,7 +167,8 @@ fn mcs_coming_back() {
 /// The test bites: without the fences two get in.
 #[test]
 fn bakery_without_fences_breaks() {
-    let found = panic::catch_unwind(|| explore::<Bakery, UNFENCED>((1, 1), None)).expect_err("nobody met inside");
+    let found = panic::catch_unwind(|| explore::<Bakery, UNFENCED>((1, 1), None))
+        .expect_err("nobody met inside");
     let message = found.downcast_ref::<String>().map_or("", String::as_str);
     assert!(message.contains("Causality violation"), "loom found something else: {message}");
 }

@@ -43,15 +43,23 @@ where
     thread::scope(|scope| {
         for p in 0..size.n {
             let (room, start) = (&room, &start);
-            scope.spawn(move || process(lock, size, p, passages, start, |session| room.visit(session, 0)));
+            scope.spawn(move || {
+                process(lock, size, p, passages, start, |session| room.visit(session, 0))
+            });
         }
     });
     assert_eq!(room.complaint(size.n as u64 * passages), None, "{}, {size}", A::NAME);
 }
 
 /// What one thread does: process `p`'s passages, begun together with the others.
-fn process<'a, A>(lock: &'a Instance<A>, size: Size, p: usize, passages: u64, start: &Barrier, visit: impl Fn(Session))
-where
+fn process<'a, A>(
+    lock: &'a Instance<A>,
+    size: Size,
+    p: usize,
+    passages: u64,
+    start: &Barrier,
+    visit: impl Fn(Session),
+) where
     A: Exclusion<Native<'a, Backoff>>,
 {
     let mut m = lock.view(Backoff, p as u64);
@@ -116,17 +124,28 @@ where
 {
     let (algorithm, mut m, all) = (lock.algorithm(), lock.view(AtOnce, 0), A::Request::all(size));
     let mut place = |p: usize, request: usize| {
-        algorithm.doorway(&mut m, p, all[request].clone(), algorithm.keep(p)).expect("a doorway does not wait")
+        algorithm
+            .doorway(&mut m, p, all[request].clone(), algorithm.keep(p))
+            .expect("a doorway does not wait")
     };
     let places = [place(0, 0), place(1, 0), place(2, 1)];
     let [first, second, other] = [0, 1, 2].map(|p| algorithm.waiting(&mut m, p, places[p].clone()));
     assert!(other.is_err(), "{}: two sessions are inside", A::NAME);
     for (p, inside) in [first, second].into_iter().enumerate() {
-        let inside = inside.unwrap_or_else(|()| panic!("{}: {p} is kept out by its own session", A::NAME));
-        assert!(algorithm.waiting(&mut m, 2, places[2].clone()).is_err(), "{}: {p} is still inside", A::NAME);
+        let inside =
+            inside.unwrap_or_else(|()| panic!("{}: {p} is kept out by its own session", A::NAME));
+        assert!(
+            algorithm.waiting(&mut m, 2, places[2].clone()).is_err(),
+            "{}: {p} is still inside",
+            A::NAME
+        );
         algorithm.exit(&mut m, p, inside).expect("an exit does not wait");
     }
-    assert!(algorithm.waiting(&mut m, 2, places[2].clone()).is_ok(), "{}: nobody else is there", A::NAME);
+    assert!(
+        algorithm.waiting(&mut m, 2, places[2].clone()).is_ok(),
+        "{}: nobody else is there",
+        A::NAME
+    );
 }
 
 macro_rules! shares {
@@ -170,7 +189,8 @@ fn an_arena_may_be_anybodys_memory() {
     static ARENA: [AtomicU64; 5 * LINE] = [const { AtomicU64::new(OLD) }; 5 * LINE];
 
     let size = Size::mutex(4);
-    let (bakery, layout) = Layout::build(size.n, None, |layout| Bakery::new(layout, size)).expect("four processes");
+    let (bakery, layout) =
+        Layout::build(size.n, None, |layout| Bakery::new(layout, size)).expect("four processes");
     assert!(layout.words() < ARENA.len());
     initialise(&ARENA, &[], &layout);
 
@@ -202,7 +222,8 @@ fn an_arena_may_be_anybodys_memory() {
 #[should_panic(expected = "index out of bounds")]
 fn an_arena_that_is_too_small_is_refused() {
     let size = Size::mutex(4);
-    let (_, layout) = Layout::build(size.n, None, |layout| Bakery::new(layout, size)).expect("four processes");
+    let (_, layout) =
+        Layout::build(size.n, None, |layout| Bakery::new(layout, size)).expect("four processes");
     let words: Vec<AtomicU64> = (0..layout.words() - LINE).map(|_| AtomicU64::new(0)).collect();
     initialise(&words, &[], &layout);
 }
@@ -215,7 +236,8 @@ fn padded<A: Algorithm>(n: usize) {
         return;
     };
     for wide in [false, true] {
-        let (length, line) = if wide { (layout.doubles(), LINE / 2) } else { (layout.words(), LINE) };
+        let (length, line) =
+            if wide { (layout.doubles(), LINE / 2) } else { (layout.words(), LINE) };
         let cells: Vec<Cell<'_>> = layout.cells().filter(|cell| cell.is_wide() == wide).collect();
         padded_arena(&format!("{} n = {n}", A::NAME), length, line, &cells);
     }
@@ -257,7 +279,9 @@ fn timestamps_fit_up_to_forty_two_processes() {
         assert_eq!(layout.doubles() > 0, wide, "n = {n}");
         assert!(Instance::<TimestampBakery<Bounded>>::new(size).is_ok(), "n = {n}");
     }
-    let unfit = Instance::<TimestampBakery<Bounded>>::new(Size::slots(43, 2)).err().map(|unfit| unfit.to_string());
+    let unfit = Instance::<TimestampBakery<Bounded>>::new(Size::slots(43, 2))
+        .err()
+        .map(|unfit| unfit.to_string());
     assert_eq!(
         unfit.as_deref(),
         Some(

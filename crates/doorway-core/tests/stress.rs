@@ -66,7 +66,8 @@ struct Process {
     passages: AtomicU64,
 }
 
-const PLACES: [&str; 5] = ["in its remainder", "in its doorway", "waiting", "inside", "in its exit section"];
+const PLACES: [&str; 5] =
+    ["in its remainder", "in its doorway", "waiting", "inside", "in its exit section"];
 const DONE: u8 = PLACES.len() as u8;
 
 /// What the threads of a run share. They may outlive the run, if they are stuck.
@@ -87,8 +88,14 @@ where
 }
 
 /// Apart from [`process`], so that the memory has one lifetime, with which all of `A`'s types can be named.
-fn passages<'a, A>(lock: &'a Instance<A>, size: Size, room: &Room, me: &Process, p: usize, stop: &AtomicBool)
-where
+fn passages<'a, A>(
+    lock: &'a Instance<A>,
+    size: Size,
+    room: &Room,
+    me: &Process,
+    p: usize,
+    stop: &AtomicBool,
+) where
     A: Exclusion<Native<'a, Backoff>>,
 {
     let (algorithm, mut m) = (lock.algorithm(), lock.view(Backoff, p as u64));
@@ -149,11 +156,13 @@ fn watch<A>(shared: &Shared<A>, until: Until, began: Instant) -> Option<String> 
     let (mut before, mut last) = (0, Instant::now());
     loop {
         thread::sleep(Duration::from_millis(1));
-        let places: Vec<u8> = shared.processes.iter().map(|process| process.place.load(SeqCst)).collect();
+        let places: Vec<u8> =
+            shared.processes.iter().map(|process| process.place.load(SeqCst)).collect();
         if places.iter().all(|&place| place == DONE) {
             return None;
         }
-        let passages: u64 = shared.processes.iter().map(|process| process.passages.load(SeqCst)).sum();
+        let passages: u64 =
+            shared.processes.iter().map(|process| process.passages.load(SeqCst)).sum();
         let enough = match until {
             Until::Time(time) => began.elapsed() >= time,
             Until::Passages(wanted) => passages >= wanted,
@@ -166,7 +175,9 @@ fn watch<A>(shared: &Shared<A>, until: Until, began: Instant) -> Option<String> 
         }
         // Among the other tests there is no limit on time.
         if matches!(until, Until::Time(_)) && last.elapsed() > PATIENCE {
-            let who = |(p, place): (usize, &u8)| PLACES.get(*place as usize).map(|place| format!("{p} is {place}"));
+            let who = |(p, place): (usize, &u8)| {
+                PLACES.get(*place as usize).map(|place| format!("{p} is {place}"))
+            };
             let all: Vec<String> = places.iter().enumerate().filter_map(who).collect();
             return Some(format!("nothing for {} s: {}", PATIENCE.as_secs(), all.join(", ")));
         }
@@ -213,7 +224,10 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS; // there are no tests inside to list
     }
     let seconds: Option<u64> = std::env::args().nth(1).and_then(|arg| arg.parse().ok());
-    println!("{:<32} {:<18} {:>12} {:>5} {:>8}", "algorithm", "size", "passages", "most", "seconds");
+    println!(
+        "{:<32} {:<18} {:>12} {:>5} {:>8}",
+        "algorithm", "size", "passages", "most", "seconds"
+    );
     let mut well = true;
     for stress in for_each_algorithm!(stresses) {
         well &= stress(seconds.map(Duration::from_secs));

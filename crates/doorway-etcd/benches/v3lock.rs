@@ -61,12 +61,16 @@ impl Clock {
     }
 }
 
-async fn measure<F>(seconds: Duration, mut client: impl FnMut(Arc<Clock>, Instant) -> F) -> Result<Measured, Failure>
+async fn measure<F>(
+    seconds: Duration,
+    mut client: impl FnMut(Arc<Clock>, Instant) -> F,
+) -> Result<Measured, Failure>
 where
     F: Future<Output = Result<(), Failure>> + Send + 'static,
 {
     let (clock, start) = (Arc::<Clock>::default(), Instant::now());
-    let clients: Vec<_> = (0..CLIENTS).map(|_| tokio::spawn(client(clock.clone(), start + seconds))).collect();
+    let clients: Vec<_> =
+        (0..CLIENTS).map(|_| tokio::spawn(client(clock.clone(), start + seconds))).collect();
     for client in clients {
         client.await??;
     }
@@ -100,7 +104,11 @@ async fn theirs(clients: &[(Client, i64)], seconds: Duration) -> Result<Measured
         async move {
             let mut locks = LockClient::new(client.channel().1);
             while Instant::now() < end {
-                let key = locks.lock(LockRequest { name: b"bench".into(), lease }).await?.into_inner().key;
+                let key = locks
+                    .lock(LockRequest { name: b"bench".into(), lease })
+                    .await?
+                    .into_inner()
+                    .key;
                 clock.taken();
                 clock.giving();
                 locks.unlock(UnlockRequest { key }).await?;

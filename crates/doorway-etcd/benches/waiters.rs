@@ -32,7 +32,8 @@ const ROUND: Duration = Duration::from_secs(1);
 fn cpu(pid: u32) -> Result<f64, Failure> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
     // The second field is the command in parentheses, which may contain spaces.
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let fields: Vec<&str> =
+        stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let [user, system]: [u64; 2] = [fields[11].parse()?, fields[12].parse()?];
     Ok((user + system) as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
@@ -105,24 +106,36 @@ fn judge(what: &str, value: f64, met: bool, target: &str) -> bool {
 
 #[tokio::main]
 async fn main() -> Result<ExitCode, Failure> {
-    let numbers = std::env::args().skip(1).filter(|argument| argument != "--bench").map(|text| text.parse());
+    let numbers =
+        std::env::args().skip(1).filter(|argument| argument != "--bench").map(|text| text.parse());
     let numbers: Vec<usize> = numbers.collect::<Result<_, _>>()?;
     let rounds = numbers.first().copied().unwrap_or(10).max(1);
-    let waiters = numbers.get(1..).filter(|waiters| !waiters.is_empty()).unwrap_or(&[50, 200, 1000]);
-    println!("one mutex, {rounds} rounds of {} s; CPU as a share of one core, medians and worst", ROUND.as_secs());
-    println!("{:>8} {:>12} {:>8} {:>8} {:>9} {:>10}", "waiters", "per second", "worst", "etcd", "clients", "worst sum");
+    let waiters =
+        numbers.get(1..).filter(|waiters| !waiters.is_empty()).unwrap_or(&[50, 200, 1000]);
+    println!(
+        "one mutex, {rounds} rounds of {} s; CPU as a share of one core, medians and worst",
+        ROUND.as_secs()
+    );
+    println!(
+        "{:>8} {:>12} {:>8} {:>8} {:>9} {:>10}",
+        "waiters", "per second", "worst", "etcd", "clients", "worst sum"
+    );
     let (mut rates, mut shares) = (Vec::new(), Vec::new());
     for &waiters in waiters {
         let measured = measure(waiters, rounds).await?;
         let rate = median(&measured, |round| round.per_second);
         let worst = measured.iter().map(|round| round.per_second).fold(f64::INFINITY, f64::min);
-        let [server, clients] = [median(&measured, |round| round.server), median(&measured, |round| round.clients)];
+        let [server, clients] =
+            [median(&measured, |round| round.server), median(&measured, |round| round.clients)];
         let share = measured.iter().map(|round| round.server + round.clients).fold(0.0, f64::max);
-        println!("{waiters:>8} {rate:>12.0} {worst:>8.0} {server:>8.2} {clients:>9.2} {share:>10.2}");
+        println!(
+            "{waiters:>8} {rate:>12.0} {worst:>8.0} {server:>8.2} {clients:>9.2} {share:>10.2}"
+        );
         rates.push(rate);
         shares.push(median(&measured, |round| round.server + round.clients));
     }
-    let (least, most) = rates.iter().fold((f64::INFINITY, 0.0_f64), |(l, m), &rate| (l.min(rate), m.max(rate)));
+    let (least, most) =
+        rates.iter().fold((f64::INFINITY, 0.0_f64), |(l, m), &rate| (l.min(rate), m.max(rate)));
     let share = shares.iter().copied().fold(0.0, f64::max);
     let ratio = judge("fastest against slowest", most / least, most <= 2.0 * least, "at most 2");
     let share = judge("CPU of etcd and clients, in cores", share, share < 1.0, "below 1");

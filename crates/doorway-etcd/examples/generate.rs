@@ -11,8 +11,15 @@ const CRATE: &str = env!("CARGO_MANIFEST_DIR");
 
 fn generate(to: &Path) -> Result<(), Box<dyn Error>> {
     let proto = Path::new(CRATE).join("proto");
-    let files = protox::compile(["kv.proto", "rpc.proto", "lock.proto"].map(|file| proto.join(file)), [&proto])?;
-    tonic_prost_build::configure().build_server(false).build_transport(false).out_dir(to).compile_fds(files)?;
+    let files = protox::compile(
+        ["kv.proto", "rpc.proto", "lock.proto"].map(|file| proto.join(file)),
+        [&proto],
+    )?;
+    tonic_prost_build::configure()
+        .build_server(false)
+        .build_transport(false)
+        .out_dir(to)
+        .compile_fds(files)?;
     Ok(())
 }
 
@@ -33,7 +40,11 @@ fn what_is_committed_is_what_is_generated() {
     };
     assert_eq!(names(&committed), names(fresh.path()));
     for name in names(&committed) {
-        let read = |directory: &Path| std::fs::read_to_string(directory.join(&name)).expect("a file");
-        assert!(read(&committed) == read(fresh.path()), "{name:?} is stale: run the example `generate`");
+        let read =
+            |directory: &Path| std::fs::read_to_string(directory.join(&name)).expect("a file");
+        assert!(
+            read(&committed) == read(fresh.path()),
+            "{name:?} is stale: run the example `generate`"
+        );
     }
 }

@@ -109,8 +109,9 @@ impl Line {
     pub(crate) fn far_behind(&self, ticket: i64) -> Option<Predecessor> {
         let me = self.spots.get(&ticket)?;
         let (&before, spot) = self.spots.range(..ticket).next_back()?;
-        let is_far =
-            self.spots.range(..ticket).nth(NEAR).is_some() && !self.holds(&me.place) && !self.holds(&spot.place);
+        let is_far = self.spots.range(..ticket).nth(NEAR).is_some()
+            && !self.holds(&me.place)
+            && !self.holds(&spot.place);
         is_far.then(|| Predecessor::new(&spot.place, before, self.waiting_ahead(ticket)))
     }
 
@@ -142,12 +143,23 @@ impl Line {
     }
 
     /// A slot for the one with this ticket, which has none, as if `leaver` were not there.
-    fn place_for(&self, rule: Rule, ticket: i64, session: &[u8], leaver: Option<&str>) -> Option<usize> {
+    fn place_for(
+        &self,
+        rule: Rule,
+        ticket: i64,
+        session: &[u8],
+        leaver: Option<&str>,
+    ) -> Option<usize> {
         if rule.drained {
             return None;
         }
         let (mut ahead, mut without) = (0, 0);
-        for spot in self.spots.range(..ticket).map(|(_, spot)| spot).filter(|spot| Some(&*spot.place) != leaver) {
+        for spot in self
+            .spots
+            .range(..ticket)
+            .map(|(_, spot)| spot)
+            .filter(|spot| Some(&*spot.place) != leaver)
+        {
             ahead += 1;
             without += usize::from(!self.holds(&spot.place));
             if spot.session != session || rule.slots.is_some_and(|slots| ahead >= slots) {
@@ -155,7 +167,8 @@ impl Line {
             }
         }
         let is_behind = |place: &str| self.tickets.get(place).is_some_and(|&other| other > ticket);
-        let holders = self.slots.values().map(|held| &*held.place).filter(|&place| Some(place) != leaver);
+        let holders =
+            self.slots.values().map(|held| &*held.place).filter(|&place| Some(place) != leaver);
         let behind = holders.filter(|place| is_behind(place)).count();
         if rule.slots.is_some_and(|slots| ahead + behind >= slots) {
             return None;
@@ -222,7 +235,10 @@ mod tests {
         assert_eq!(line.turn(K(2), 2), Turn::Wait);
         assert_eq!(line.heir(K(1), "a", 0), None);
         assert_eq!(line.heir(K(2), "a", 0), Some(("b".into(), 2)));
-        assert_eq!((line.heir(K(2), "c", 1), line.heir(K(2), "c", 2)), (Some(("b".into(), 2)), None));
+        assert_eq!(
+            (line.heir(K(2), "c", 1), line.heir(K(2), "c", 2)),
+            (Some(("b".into(), 2)), None)
+        );
         line.leaves("a");
         line.frees(0);
         assert_eq!(line.turn(K(1), 2), Turn::Wait);
@@ -234,7 +250,10 @@ mod tests {
     fn nobody_goes_in_where_it_is_drained_but_who_is_in_stays() {
         let (rule, held) = (Rule { drained: true, ..K(2) }, line(&NAMES, &[(1, "b")]));
         assert_eq!(turns(rule, &held), [Turn::Wait, holds(1, "b"), Turn::Wait, Turn::Wait]);
-        assert_eq!((held.heir(rule, "b", 1), Line::default().place_for_newcomer(rule, b"")), (None, None));
+        assert_eq!(
+            (held.heir(rule, "b", 1), Line::default().place_for_newcomer(rule, b"")),
+            (None, None)
+        );
     }
 
     #[test]
@@ -253,7 +272,8 @@ mod tests {
 
     #[test]
     fn a_slot_is_inherited_within_a_session_or_by_the_next_when_the_last_has_left() {
-        let mut line = line(&[("a", "x"), ("b", "x"), ("c", "y"), ("d", "y")], &[(0, "a"), (1, "b")]);
+        let mut line =
+            line(&[("a", "x"), ("b", "x"), ("c", "y"), ("d", "y")], &[(0, "a"), (1, "b")]);
         assert_eq!(line.heir(ANY, "a", 0), None);
         line.leaves("a");
         line.frees(0);
@@ -282,6 +302,9 @@ mod tests {
         line.leaves("39");
         assert_eq!(line.far_behind(40), Some(Predecessor::new("38", 38, 37)));
         line.takes(1, "38", 51);
-        assert_eq!((line.far_behind(40), line.far_behind(38), line.far_behind(41)), (None, None, None));
+        assert_eq!(
+            (line.far_behind(40), line.far_behind(38), line.far_behind(41)),
+            (None, None, None)
+        );
     }
 }

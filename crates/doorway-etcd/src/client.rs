@@ -23,9 +23,10 @@ use tonic::{
 use crate::{
     Config, Error,
     proto::etcdserverpb::{
-        AuthenticateRequest, LeaseGrantRequest, LeaseGrantResponse, LeaseRevokeRequest, LeaseRevokeResponse,
-        RangeRequest, RangeResponse, StatusRequest, StatusResponse, TxnRequest, TxnResponse, auth_client::AuthClient,
-        kv_client::KvClient, lease_client::LeaseClient, maintenance_client::MaintenanceClient,
+        AuthenticateRequest, LeaseGrantRequest, LeaseGrantResponse, LeaseRevokeRequest,
+        LeaseRevokeResponse, RangeRequest, RangeResponse, StatusRequest, StatusResponse,
+        TxnRequest, TxnResponse, auth_client::AuthClient, kv_client::KvClient,
+        lease_client::LeaseClient, maintenance_client::MaintenanceClient,
     },
 };
 
@@ -58,7 +59,9 @@ impl Client {
         if client.0.login.is_some() {
             client.authenticate().await?;
         }
-        client.range(RangeRequest { count_only: true, ..crate::txn::all(crate::keys::ROOT) }).await?;
+        client
+            .range(RangeRequest { count_only: true, ..crate::txn::all(crate::keys::ROOT) })
+            .await?;
         Ok(client)
     }
 
@@ -111,8 +114,9 @@ impl Client {
     /// # Errors
     /// When etcd does not answer, or says no.
     pub async fn grant(&self, message: LeaseGrantRequest) -> Result<LeaseGrantResponse, Error> {
-        let granted =
-            self.ask(message, |channel, request| async move { LeaseClient::new(channel).lease_grant(request).await });
+        let granted = self.ask(message, |channel, request| async move {
+            LeaseClient::new(channel).lease_grant(request).await
+        });
         match granted.await {
             Err(Error::Store(why)) if why.contains("lease already exists") => {
                 Ok(LeaseGrantResponse { id: message.id, ttl: message.ttl, ..Default::default() })
@@ -126,7 +130,10 @@ impl Client {
     /// # Errors
     /// When etcd does not answer, or says no.
     pub async fn revoke(&self, message: LeaseRevokeRequest) -> Result<LeaseRevokeResponse, Error> {
-        self.ask(message, |channel, request| async move { LeaseClient::new(channel).lease_revoke(request).await }).await
+        self.ask(message, |channel, request| async move {
+            LeaseClient::new(channel).lease_revoke(request).await
+        })
+        .await
     }
 
     /// What a member says of itself.
@@ -134,12 +141,17 @@ impl Client {
     /// # Errors
     /// When etcd does not answer, or says no.
     pub async fn member(&self) -> Result<StatusResponse, Error> {
-        let rpc = |channel, request| async move { MaintenanceClient::new(channel).status(request).await };
+        let rpc =
+            |channel, request| async move { MaintenanceClient::new(channel).status(request).await };
         self.ask(StatusRequest {}, rpc).await
     }
 
     /// Asks one endpoint after the other, for as long as patience lasts.
-    async fn ask<Q: Clone, A, F>(&self, message: Q, rpc: impl Fn(Channel, Request<Q>) -> F) -> Result<A, Error>
+    async fn ask<Q: Clone, A, F>(
+        &self,
+        message: Q,
+        rpc: impl Fn(Channel, Request<Q>) -> F,
+    ) -> Result<A, Error>
     where
         F: Future<Output = Result<Response<A>, Status>>,
     {
@@ -185,12 +197,16 @@ impl Client {
 
     /// Fetches a token.
     pub(crate) async fn authenticate(&self) -> Result<(), Error> {
-        let Some((name, password)) = self.0.login.clone() else { return Err(Error::Login(self.0.config.addresses())) };
+        let Some((name, password)) = self.0.login.clone() else {
+            return Err(Error::Login(self.0.config.addresses()));
+        };
         *self.0.token.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        let rpc = |channel, request| async move { AuthClient::new(channel).authenticate(request).await };
+        let rpc =
+            |channel, request| async move { AuthClient::new(channel).authenticate(request).await };
         // Passwords are slow to check, on purpose.
         let limit = 4 * self.0.config.limit;
-        let token = match self.ask_within(limit, AuthenticateRequest { name, password }, rpc).await {
+        let token = match self.ask_within(limit, AuthenticateRequest { name, password }, rpc).await
+        {
             Ok(answer) => answer.token.parse().ok(),
             // It asks nobody who he is.
             Err(Error::Store(why)) if why.contains("authentication is not enabled") => None,
@@ -206,9 +222,11 @@ impl Client {
             Code::Unauthenticated => Verdict::Stale,
             Code::InvalidArgument if says("revision of auth store is old") => Verdict::Stale,
             // Transport errors come as any of these. etcd's own of the kind: no leader, leader changed, timed out.
-            Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Unknown | Code::Internal => {
-                Verdict::Elsewhere
-            }
+            Code::Unavailable
+            | Code::DeadlineExceeded
+            | Code::Cancelled
+            | Code::Unknown
+            | Code::Internal => Verdict::Elsewhere,
             Code::ResourceExhausted if says("too many requests") => Verdict::Elsewhere,
             _ => Verdict::No,
         }
@@ -218,13 +236,17 @@ impl Client {
         let endpoints = self.0.config.addresses();
         let says = |text| status.message().contains(text);
         match self.judge(status) {
-            Verdict::Elsewhere => Error::Unreachable { endpoints, why: why(status.message(), status) },
-            Verdict::Stale => Error::Login(endpoints),
-            Verdict::No if says("invalid user ID or password") => {
-                Error::Password(self.0.login.as_ref().map_or(String::new(), |(user, _)| user.clone()))
+            Verdict::Elsewhere => {
+                Error::Unreachable { endpoints, why: why(status.message(), status) }
             }
+            Verdict::Stale => Error::Login(endpoints),
+            Verdict::No if says("invalid user ID or password") => Error::Password(
+                self.0.login.as_ref().map_or(String::new(), |(user, _)| user.clone()),
+            ),
             Verdict::No if says("user name is empty") => Error::Login(endpoints),
-            Verdict::No if status.code() == Code::PermissionDenied => Error::Permission(crate::keys::ROOT.into()),
+            Verdict::No if status.code() == Code::PermissionDenied => {
+                Error::Permission(crate::keys::ROOT.into())
+            }
             Verdict::No => Error::Store(status.message().into()),
         }
     }
@@ -249,7 +271,9 @@ fn kv(channel: Channel) -> KvClient<Channel> {
 
 /// What an error says, and what lies at the bottom of it.
 pub(crate) fn why(says: &str, error: &(dyn std::error::Error + 'static)) -> String {
-    let bottom = std::iter::successors(error.source(), |error| error.source()).last().map(ToString::to_string);
+    let bottom = std::iter::successors(error.source(), |error| error.source())
+        .last()
+        .map(ToString::to_string);
     match bottom {
         Some(bottom) if bottom != says => format!("{says}: {bottom}"),
         _ => says.into(),

@@ -58,7 +58,11 @@ impl Config {
 
     /// TLS, and this certificate and key (PEM) say who one is.
     #[must_use]
-    pub fn with_identity(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+    pub fn with_identity(
+        mut self,
+        certificate: impl Into<PathBuf>,
+        key: impl Into<PathBuf>,
+    ) -> Self {
         self.identity = Some((certificate.into(), key.into()));
         self
     }
@@ -115,20 +119,31 @@ impl Config {
     pub(crate) fn endpoints(&self) -> Result<Vec<Endpoint>, Error> {
         let tls = self.tls()?;
         let default = if self.ca.is_some() || self.identity.is_some() { "https" } else { "http" };
-        let endpoints: Vec<_> = self.endpoints.iter().map(|text| self.endpoint(text, default, &tls)).collect();
-        if endpoints.is_empty() { Err(Error::Endpoint(String::new())) } else { endpoints.into_iter().collect() }
+        let endpoints: Vec<_> =
+            self.endpoints.iter().map(|text| self.endpoint(text, default, &tls)).collect();
+        if endpoints.is_empty() {
+            Err(Error::Endpoint(String::new()))
+        } else {
+            endpoints.into_iter().collect()
+        }
     }
 
-    fn endpoint(&self, text: &str, default: &str, tls: &ClientTlsConfig) -> Result<Endpoint, Error> {
+    fn endpoint(
+        &self,
+        text: &str,
+        default: &str,
+        tls: &ClientTlsConfig,
+    ) -> Result<Endpoint, Error> {
         let wrong = || Error::Endpoint(text.into());
-        let uri = if text.contains("://") { text.to_string() } else { format!("{default}://{text}") };
+        let uri =
+            if text.contains("://") { text.to_string() } else { format!("{default}://{text}") };
         let endpoint = Endpoint::from_shared(uri).map_err(|_| wrong())?;
         let has_port = endpoint.uri().port_u16().is_some();
         let endpoint = match endpoint.uri().scheme_str() {
             Some("http") if default == "http" && has_port => endpoint,
-            Some("https") if has_port => {
-                endpoint.tls_config(tls.clone()).map_err(|error| Error::Tls(why("it is refused", &error)))?
-            }
+            Some("https") if has_port => endpoint
+                .tls_config(tls.clone())
+                .map_err(|error| Error::Tls(why("it is refused", &error)))?,
             Some("http") if has_port => return Err(Error::Tls(format!("{text} is without it"))),
             _ => return Err(wrong()),
         };
@@ -168,7 +183,10 @@ fn read(file: &PathBuf) -> Result<String, Error> {
 
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Config").field("endpoints", &self.endpoints).field("user", &self.user).finish_non_exhaustive()
+        f.debug_struct("Config")
+            .field("endpoints", &self.endpoints)
+            .field("user", &self.user)
+            .finish_non_exhaustive()
     }
 }
 
@@ -180,11 +198,19 @@ mod tests {
     fn an_endpoint_has_a_host_and_a_port() {
         let uris = |config: Config| {
             let endpoints = config.endpoints()?;
-            Ok::<_, Error>(endpoints.iter().map(|endpoint| endpoint.uri().to_string()).collect::<Vec<_>>())
+            Ok::<_, Error>(
+                endpoints.iter().map(|endpoint| endpoint.uri().to_string()).collect::<Vec<_>>(),
+            )
         };
-        assert_eq!(uris(Config::new(["a:1", "http://b:2"])).expect("two"), ["http://a:1/", "http://b:2/"]);
+        assert_eq!(
+            uris(Config::new(["a:1", "http://b:2"])).expect("two"),
+            ["http://a:1/", "http://b:2/"]
+        );
         for wrong in ["", "a", "http://a", "ftp://a:1", "a:b:c", "http://a:1:2"] {
-            assert!(matches!(uris(Config::new([wrong])), Err(Error::Endpoint(text)) if text == wrong), "{wrong}");
+            assert!(
+                matches!(uris(Config::new([wrong])), Err(Error::Endpoint(text)) if text == wrong),
+                "{wrong}"
+            );
         }
         assert!(matches!(uris(Config::new(Vec::<String>::new())), Err(Error::Endpoint(_))));
     }

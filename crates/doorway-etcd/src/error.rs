@@ -9,7 +9,9 @@ use crate::Kind;
 #[non_exhaustive]
 pub enum Error {
     /// The name cannot be that of a lock.
-    #[error("{0:?} is no name for a lock: take 1 to 200 bytes without `/`, not beginning with a dot")]
+    #[error(
+        "{0:?} is no name for a lock: take 1 to 200 bytes without `/`, not beginning with a dot"
+    )]
     Name(String),
     /// The session's name is too long, or empty; or a lock without sessions was asked for one, or the other way round.
     #[error("{0:?} is no session here: a group lock wants one of 1 to 63 bytes, other locks none")]
@@ -66,7 +68,9 @@ pub enum Error {
     #[error("{0} has been removed since it was opened: open it again")]
     Removed(String),
     /// What the store has under the lock's name is not what Doorway writes.
-    #[error("{0} is damaged, somebody has written into it: stop its users, delete its keys with etcdctl")]
+    #[error(
+        "{0} is damaged, somebody has written into it: stop its users, delete its keys with etcdctl"
+    )]
     Damaged(String),
     /// The lease has ended, or may have, and with it the place or the slot.
     #[error(
@@ -74,7 +78,9 @@ pub enum Error {
     )]
     Lost(String),
     /// A guarded write did not take place, because the slot was somebody else's already, or nobody's.
-    #[error("{name}: the write was refused and nothing is written: ticket {ticket} holds no more; enter again")]
+    #[error(
+        "{name}: the write was refused and nothing is written: ticket {ticket} holds no more; enter again"
+    )]
     Refused {
         /// The lock.
         name: String,
@@ -95,16 +101,24 @@ pub enum Error {
     #[error("{0:?} is no endpoint: write HOST:PORT, http://HOST:PORT or https://HOST:PORT")]
     Endpoint(String),
     /// The password is wrong, or there is no such user.
-    #[error("etcd knows no user {0:?} with this password: correct the password file or DOORWAY_ETCD_PASSWORD")]
+    #[error(
+        "etcd knows no user {0:?} with this password: correct the password file or DOORWAY_ETCD_PASSWORD"
+    )]
     Password(String),
     /// There is a user and no password.
-    #[error("there is no password for the user {0:?}: give a password file, or set DOORWAY_ETCD_PASSWORD")]
+    #[error(
+        "there is no password for the user {0:?}: give a password file, or set DOORWAY_ETCD_PASSWORD"
+    )]
     NoPassword(String),
     /// etcd wants to know who asks.
-    #[error("etcd at {0} lets nobody in without a user: give one, and its password by file or DOORWAY_ETCD_PASSWORD")]
+    #[error(
+        "etcd at {0} lets nobody in without a user: give one, and its password by file or DOORWAY_ETCD_PASSWORD"
+    )]
     Login(String),
     /// The user may not.
-    #[error("etcd denies this user the locks: `etcdctl role grant-permission ROLE readwrite --prefix=true {0}`")]
+    #[error(
+        "etcd denies this user the locks: `etcdctl role grant-permission ROLE readwrite --prefix=true {0}`"
+    )]
     Permission(String),
     /// A file with a certificate, a key or a password cannot be read.
     #[error("{path}: {source}; give a file that can be read")]
@@ -115,7 +129,9 @@ pub enum Error {
         source: io::Error,
     },
     /// A certificate or a key is not usable.
-    #[error("TLS cannot be set up ({0}): give https endpoints, and the CA, the certificate and the key as PEM files")]
+    #[error(
+        "TLS cannot be set up ({0}): give https endpoints, and the CA, the certificate and the key as PEM files"
+    )]
     Tls(String),
     /// etcd says no.
     #[error("etcd says {0:?}")]

@@ -106,7 +106,13 @@ impl Far {
     }
 
     /// Watches the predecessor of the place with this ticket. It was there at revision `known`.
-    pub(crate) fn follow(&mut self, ticket: i64, mut predecessor: Predecessor, key: String, known: i64) {
+    pub(crate) fn follow(
+        &mut self,
+        ticket: i64,
+        mut predecessor: Predecessor,
+        key: String,
+        known: i64,
+    ) {
         self.watches += 1;
         predecessor.watch = self.watches;
         let (key, start_revision, watch_id) = (key.into_bytes(), known + 1, self.watches);
@@ -155,7 +161,9 @@ impl Far {
 
     /// Returns what our place with this ticket has to do.
     pub(crate) fn step(&self, rule: Rule, place: &str, ticket: i64) -> Step {
-        let since = |note: &HashMap<String, i64>| note.get(place).is_some_and(|&revision| revision > ticket);
+        let since = |note: &HashMap<String, i64>| {
+            note.get(place).is_some_and(|&revision| revision > ticket)
+        };
         match self.predecessors.get(&ticket) {
             _ if since(&self.ended) => Step::Gone,
             _ if since(&self.granted) => Step::Find,
@@ -215,7 +223,12 @@ mod tests {
         let any = Rule { slots: None, ..ONE };
         assert_eq!((step(&far, two), step(&far, any)), (Step::Look, Step::Look));
         far.hear("1-1", &event(EventType::Delete, 0, 31, 0));
-        for rule in [two, Rule { drained: true, ..ONE }, Rule { revision: 30, ..ONE }, Rule { revision: 40, ..ONE }] {
+        for rule in [
+            two,
+            Rule { drained: true, ..ONE },
+            Rule { revision: 30, ..ONE },
+            Rule { revision: 40, ..ONE },
+        ] {
             assert_eq!(step(&far, rule), Step::Look, "{rule:?}");
         }
     }

@@ -79,7 +79,11 @@ pub(crate) struct Hall {
 
 impl Hall {
     /// Opens the watch, and reads the line.
-    pub(crate) async fn open(client: &Client, lease: &Arc<Lease>, keys: &Keys) -> Result<Arc<Self>, Error> {
+    pub(crate) async fn open(
+        client: &Client,
+        lease: &Arc<Lease>,
+        keys: &Keys,
+    ) -> Result<Arc<Self>, Error> {
         let hall = Arc::new(Self {
             client: client.clone(),
             lease: lease.clone(),
@@ -94,11 +98,14 @@ impl Hall {
         let watch = loop {
             match hall.stand().await {
                 Ok(watch) => break watch,
-                Err(Error::Unreachable { .. } | Error::Login(_)) if Instant::now() < end => sleep(PAUSE).await,
+                Err(Error::Unreachable { .. } | Error::Login(_)) if Instant::now() < end => {
+                    sleep(PAUSE).await
+                }
                 Err(error) => return Err(error),
             }
         };
-        let watcher = tokio::spawn(attend(Arc::downgrade(&hall), client.clone(), hall.looks.clone(), watch));
+        let watcher =
+            tokio::spawn(attend(Arc::downgrade(&hall), client.clone(), hall.looks.clone(), watch));
         let _ = hall.watcher.set(watcher.abort_handle());
         Ok(hall)
     }
@@ -204,7 +211,8 @@ impl Hall {
                 return None;
             }
             let ours = (1..=made).filter_map(|number| line.ticket(&self.seat(number)));
-            let far: Option<Vec<_>> = ours.map(|ticket| Some((ticket, line.far_behind(ticket)?))).collect();
+            let far: Option<Vec<_>> =
+                ours.map(|ticket| Some((ticket, line.far_behind(ticket)?))).collect();
             Some((copy.revision, far?))
         });
         far.flatten()
@@ -214,8 +222,13 @@ impl Hall {
     async fn step_back(&self) -> Result<Option<Watch>, Error> {
         let Some((known, far_behind)) = self.far_behind() else { return Ok(None) };
         let (prefix, start_revision) = (format!("{:016x}-", self.lease.id), known + 1);
-        let cfg = WatchCreateRequest { key: self.keys.cfg().into_bytes(), start_revision, ..Default::default() };
-        let (key, range_end) = (self.keys.place(&prefix).into_bytes(), prefix_end(self.keys.place(&prefix)));
+        let cfg = WatchCreateRequest {
+            key: self.keys.cfg().into_bytes(),
+            start_revision,
+            ..Default::default()
+        };
+        let (key, range_end) =
+            (self.keys.place(&prefix).into_bytes(), prefix_end(self.keys.place(&prefix)));
         let ours = WatchCreateRequest { key, range_end, start_revision, ..Default::default() };
         let watch = self.client.watch([cfg, ours]).await?;
         let mut far = Far::new(watch.sender(), prefix);

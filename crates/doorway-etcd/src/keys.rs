@@ -34,7 +34,9 @@ impl Keys {
     /// # Errors
     /// When that is no name.
     pub fn new(name: &str) -> Result<Self, Error> {
-        let fits = (1..=200).contains(&name.len()) && !name.starts_with('.') && !name.contains(['/', '\0']);
+        let fits = (1..=200).contains(&name.len())
+            && !name.starts_with('.')
+            && !name.contains(['/', '\0']);
         if fits { Ok(Self(format!("{ROOT}{name}/"))) } else { Err(Error::Name(name.into())) }
     }
 

@@ -25,16 +25,23 @@ impl Leaver {
         let mut slot = self.slot.clone();
         // Who has not been answered in the doorway does not know whether it has a place, nor whether it has a slot. No place has version -1,
         // so the first attempt tells.
-        let mut place_version = slot.as_ref().map_or(if self.entered { 1 } else { -1 }, |slot| slot.version);
+        let mut place_version =
+            slot.as_ref().map_or(if self.entered { 1 } else { -1 }, |slot| slot.version);
         loop {
-            let mut conditions =
-                vec![version(keys.count(&seat.place), seat.count), version(keys.place(&seat.place), place_version)];
-            conditions.extend(slot.iter().map(|slot| equal(keys.slot(slot.number), slot.value.clone())));
+            let mut conditions = vec![
+                version(keys.count(&seat.place), seat.count),
+                version(keys.place(&seat.place), place_version),
+            ];
+            conditions
+                .extend(slot.iter().map(|slot| equal(keys.slot(slot.number), slot.value.clone())));
             let txn = TxnRequest::when(conditions)
                 .then(delete(keys.place(&seat.place)))
                 .then(lease(keys.count(&seat.place), deed.clone(), self.hall.lease.id))
                 .then_all(slot.iter().map(|slot| self.pass_on(&seat.place, slot.number)))
-                .then(TxnRequest::when([equal(keys.last(), seat.place.clone())]).then(delete(keys.last())))
+                .then(
+                    TxnRequest::when([equal(keys.last(), seat.place.clone())])
+                        .then(delete(keys.last())),
+                )
                 .otherwise(get(keys.count(&seat.place)))
                 .otherwise(get(keys.place(&seat.place)))
                 .otherwise(all(keys.slots()));
@@ -53,7 +60,8 @@ impl Leaver {
                 return Ok(true);
             }
             place_version = place.first().map_or(0, |kv| kv.version);
-            slot = Slot::find(keys, &seat.place, &slots).map(|slot| Slot { version: place_version, ..slot });
+            slot = Slot::find(keys, &seat.place, &slots)
+                .map(|slot| Slot { version: place_version, ..slot });
         }
     }
 
@@ -64,8 +72,11 @@ impl Leaver {
             let rule = copy.rule?;
             let (heir, ticket) = line.heir(rule, leaver, slot)?;
             let id = i64::from_str_radix(heir.split('-').next()?, 16).ok()?;
-            let conditions =
-                [created(keys.place(&heir), ticket), version(keys.place(&heir), 1), changed(keys.cfg(), rule.revision)];
+            let conditions = [
+                created(keys.place(&heir), ticket),
+                version(keys.place(&heir), 1),
+                changed(keys.cfg(), rule.revision),
+            ];
             let txn = TxnRequest::when(conditions)
                 .then(lease(keys.slot(slot), held(&heir), id))
                 .then(touch(keys.place(&heir)))

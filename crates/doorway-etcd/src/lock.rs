@@ -71,7 +71,10 @@ impl Lock {
 
 impl fmt::Debug for Lock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lock").field("name", &self.name()).field("kind", &self.kind()).finish_non_exhaustive()
+        f.debug_struct("Lock")
+            .field("name", &self.name())
+            .field("kind", &self.kind())
+            .finish_non_exhaustive()
     }
 }
 

@@ -47,7 +47,8 @@ impl Lock {
             if cfg == before {
                 return Ok(());
             }
-            let txn = TxnRequest::when([changed(self.keys.cfg(), revision)]).then(put(self.keys.cfg(), cfg.value()));
+            let txn = TxnRequest::when([changed(self.keys.cfg(), revision)])
+                .then(put(self.keys.cfg(), cfg.value()));
             if self.store.client().txn(txn).await?.succeeded {
                 return Ok(());
             }
@@ -58,7 +59,9 @@ impl Lock {
     async fn cfg(&self) -> Result<(Cfg, i64), Error> {
         let found = self.store.client().range(get(self.keys.cfg())).await?;
         match found.kvs.first() {
-            Some(kv) if kv.create_revision == self.made => Ok((Cfg::parse(&self.keys, &kv.value)?, kv.mod_revision)),
+            Some(kv) if kv.create_revision == self.made => {
+                Ok((Cfg::parse(&self.keys, &kv.value)?, kv.mod_revision))
+            }
             _ => Err(Error::Removed(self.name().into())),
         }
     }
@@ -81,7 +84,11 @@ impl Lock {
         let (line, holders) = (counts.next().unwrap_or(0), counts.next().unwrap_or(0));
         match line {
             0 => Err(Error::Removed(self.name().into())),
-            line => Err(Error::Busy { name: self.name().into(), holders, waiting: line.saturating_sub(holders) }),
+            line => Err(Error::Busy {
+                name: self.name().into(),
+                holders,
+                waiting: line.saturating_sub(holders),
+            }),
         }
     }
 }

@@ -31,7 +31,10 @@ use crate::{
         mvccpb::KeyValue,
     },
     status::Note,
-    txn::{all, all_created_by, changed, count as count_all, created, get, lease, none, replace, touch, version},
+    txn::{
+        all, all_created_by, changed, count as count_all, created, get, lease, none, replace,
+        touch, version,
+    },
 };
 
 /// Milliseconds since 1970.
@@ -103,7 +106,16 @@ impl Passage {
     pub(crate) fn new(hall: Arc<Hall>, session: &str, made: i64) -> Self {
         let seat = hall.sit();
         let (place, session, runtime) = (seat.place.clone(), session.into(), Handle::current());
-        Self { hall, place, seat: Some(Mutex::new(seat)), session, made, ticket: None, slot: None, runtime }
+        Self {
+            hall,
+            place,
+            seat: Some(Mutex::new(seat)),
+            session,
+            made,
+            ticket: None,
+            slot: None,
+            runtime,
+        }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -161,8 +173,11 @@ impl Passage {
         loop {
             let Some(seat) = &mut self.seat else { return Err(self.lost_error()) };
             let count = seat.get_mut().count;
-            let conditions =
-                [created(keys.place(&place), 0), version(keys.count(&place), count), created(keys.cfg(), self.made)];
+            let conditions = [
+                created(keys.place(&place), 0),
+                version(keys.count(&place), count),
+                created(keys.cfg(), self.made),
+            ];
             let mut txn = TxnRequest::when(conditions)
                 .then(lease(keys.place(&place), self.session.clone(), id))
                 .then(lease(keys.note(&place), note.clone(), id))
@@ -170,7 +185,11 @@ impl Passage {
                 .then(count_all(keys.line()));
             let slot = hall.known(|copy, line| {
                 let number = line.place_for_newcomer(copy.rule?, self.session.as_bytes())?;
-                Some((copy.revision, copy.rule?, Slot { number, value: held(&place), taken: 0, version: 1 }))
+                Some((
+                    copy.revision,
+                    copy.rule?,
+                    Slot { number, value: held(&place), taken: 0, version: 1 },
+                ))
             });
             let slot = slot.flatten();
             if let Some((known, rule, slot)) = &slot {
@@ -179,15 +198,23 @@ impl Passage {
                     created(keys.slot(slot.number), 0),
                     changed(keys.cfg(), rule.revision),
                 ];
-                txn = txn.then(TxnRequest::when(still).then(lease(keys.slot(slot.number), slot.value.clone(), id)));
+                txn = txn.then(TxnRequest::when(still).then(lease(
+                    keys.slot(slot.number),
+                    slot.value.clone(),
+                    id,
+                )));
             }
-            let txn =
-                txn.otherwise(get(keys.place(&place))).otherwise(get(keys.count(&place))).otherwise(get(keys.cfg()));
+            let txn = txn
+                .otherwise(get(keys.place(&place)))
+                .otherwise(get(keys.count(&place)))
+                .otherwise(get(keys.cfg()));
             let answer = hall.client.txn(txn).await.map_err(|error| self.unless_gone(error))?;
             if answer.succeeded {
                 let taken = answer.revision();
                 self.ticket = Some(taken);
-                self.slot = slot.filter(|_| answer.nested_succeeded()).map(|(_, _, slot)| Slot { taken, ..slot });
+                self.slot = slot
+                    .filter(|_| answer.nested_succeeded())
+                    .map(|(_, _, slot)| Slot { taken, ..slot });
                 let last = answer.replaced().cloned();
                 let count = answer.reads().next().map_or(0, |range| range.count as usize);
                 hall.entered(taken, last.as_ref(), count);
@@ -220,7 +247,12 @@ impl Passage {
 
     /// Takes a slot, on these conditions besides. If it cannot, another client was faster, and the replica will
     /// say so.
-    async fn take(&mut self, number: usize, rule: Rule, besides: Option<Compare>) -> Result<(), Error> {
+    async fn take(
+        &mut self,
+        number: usize,
+        rule: Rule,
+        besides: Option<Compare>,
+    ) -> Result<(), Error> {
         let (hall, id) = (&self.hall, self.hall.lease.id);
         let (keys, place) = (&hall.keys, &self.place);
         let slot = Slot { number, value: held(place), taken: 0, version: 2 };
@@ -268,13 +300,18 @@ impl Passage {
             let ticket = self.ticket.unwrap_or(0);
             let taken = match hall.next(&self.place, ticket, self.made) {
                 Next::Removed => return Err(Error::Removed(self.name().into())),
-                Next::Turn(Turn::Gone, _) | Next::Far(Step::Gone, _) => return Err(self.lost_error()),
+                Next::Turn(Turn::Gone, _) | Next::Far(Step::Gone, _) => {
+                    return Err(self.lost_error());
+                }
                 Next::Turn(Turn::Holds(number, held), _) => {
                     // In the doorway, if the answer was lost; else it was handed over. Who leaves finds out.
-                    self.slot = Some(Slot { number, value: held.value, taken: held.revision, version: 2 });
+                    self.slot =
+                        Some(Slot { number, value: held.value, taken: held.revision, version: 2 });
                     break;
                 }
-                Next::Turn(Turn::Wait, _) | Next::Far(Step::Sleep, _) if !patient => return Ok(false),
+                Next::Turn(Turn::Wait, _) | Next::Far(Step::Sleep, _) if !patient => {
+                    return Ok(false);
+                }
                 Next::Turn(Turn::Wait, _) | Next::Far(Step::Sleep, _) | Next::Unknown => Ok(()),
                 Next::Far(step, rule) => {
                     let taken = match step {
@@ -317,11 +354,14 @@ impl Passage {
         let mut seat = seat.lock().await;
         let (keys, place, id, deed) = (&self.hall.keys, &self.place, self.hall.lease.id, deed());
         loop {
-            let txn = TxnRequest::when([created(keys.place(place), ticket), version(keys.count(place), seat.count)])
-                .then_all(operations.iter().cloned())
-                .then(lease(keys.count(place), deed.clone(), id))
-                .otherwise(get(keys.place(place)))
-                .otherwise(get(keys.count(place)));
+            let txn = TxnRequest::when([
+                created(keys.place(place), ticket),
+                version(keys.count(place), seat.count),
+            ])
+            .then_all(operations.iter().cloned())
+            .then(lease(keys.count(place), deed.clone(), id))
+            .otherwise(get(keys.place(place)))
+            .otherwise(get(keys.count(place)));
             let answer = match self.hall.client.txn(txn).await {
                 Err(error) if is_gone(&error) => return Err(refused()),
                 answer => answer?,
@@ -347,7 +387,11 @@ impl Passage {
     pub(crate) async fn leave(&mut self) -> Result<(), Error> {
         let Some(seat) = &mut self.seat else { return Ok(()) };
         self.hall.forget(self.ticket.unwrap_or(0));
-        let leaver = Leaver { hall: self.hall.clone(), slot: self.slot.clone(), entered: self.ticket.is_some() };
+        let leaver = Leaver {
+            hall: self.hall.clone(),
+            slot: self.slot.clone(),
+            entered: self.ticket.is_some(),
+        };
         if leaver.leave(seat.get_mut()).await?
             && let Some(seat) = self.seat.take()
         {
@@ -361,7 +405,10 @@ impl Passage {
 fn is_lost(hall: &Hall, place: &str, ticket: i64, made: i64) -> bool {
     hall.lease.is_lost()
         || hall.is_removed(ticket, made)
-        || matches!(hall.next(place, ticket, made), Next::Turn(Turn::Gone, _) | Next::Far(Step::Gone, _))
+        || matches!(
+            hall.next(place, ticket, made),
+            Next::Turn(Turn::Gone, _) | Next::Far(Step::Gone, _)
+        )
 }
 
 impl Drop for Passage {
@@ -369,7 +416,11 @@ impl Drop for Passage {
         let Some(seat) = self.seat.take() else { return };
         let mut seat = seat.into_inner();
         self.hall.forget(self.ticket.unwrap_or(0));
-        let leaver = Leaver { hall: self.hall.clone(), slot: self.slot.take(), entered: self.ticket.is_some() };
+        let leaver = Leaver {
+            hall: self.hall.clone(),
+            slot: self.slot.take(),
+            entered: self.ticket.is_some(),
+        };
         self.runtime.spawn(async move {
             loop {
                 match leaver.leave(&mut seat).await {

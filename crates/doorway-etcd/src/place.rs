@@ -126,7 +126,10 @@ impl Permit {
     /// # Errors
     /// [`Error::Refused`] when it holds no more: nothing is written. [`Error::Unreachable`] when etcd did not answer: it may be written or
     /// not, and may still be until the next guarded write or the release is through.
-    pub async fn guarded(&self, operations: impl IntoIterator<Item = impl Into<RequestOp>>) -> Result<(), Error> {
+    pub async fn guarded(
+        &self,
+        operations: impl IntoIterator<Item = impl Into<RequestOp>>,
+    ) -> Result<(), Error> {
         self.0.guarded(operations.into_iter().map(Into::into).collect()).await
     }
 
@@ -155,6 +158,9 @@ impl Permit {
 
 impl fmt::Debug for Permit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Permit").field("slot", &self.slot()).field("ticket", &self.ticket()).finish_non_exhaustive()
+        f.debug_struct("Permit")
+            .field("slot", &self.slot())
+            .field("ticket", &self.ticket())
+            .finish_non_exhaustive()
     }
 }

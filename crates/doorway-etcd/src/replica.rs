@@ -37,7 +37,8 @@ impl Copy {
     pub(crate) fn apply(&mut self, keys: &Keys, event: &Event) {
         let Some(kv) = &event.kv else { return };
         if let View::Far(far) = &mut self.view
-            && let Some(place) = str::from_utf8(&kv.key).ok().and_then(|key| key.strip_prefix(&keys.line()))
+            && let Some(place) =
+                str::from_utf8(&kv.key).ok().and_then(|key| key.strip_prefix(&keys.line()))
         {
             return far.hear(place, event);
         }
@@ -52,7 +53,9 @@ impl Copy {
     }
 
     pub(crate) fn put(&mut self, keys: &Keys, kv: &KeyValue) {
-        let (Ok(key), Ok(value)) = (str::from_utf8(&kv.key), str::from_utf8(&kv.value)) else { return };
+        let (Ok(key), Ok(value)) = (str::from_utf8(&kv.key), str::from_utf8(&kv.value)) else {
+            return;
+        };
         if key == keys.cfg() {
             self.made = kv.create_revision;
             self.rule = Cfg::parse(keys, &kv.value).ok().map(|cfg| cfg.rule(kv.mod_revision));
@@ -61,7 +64,9 @@ impl Copy {
         let View::Whole(line) = &mut self.view else { return };
         if let Some(place) = key.strip_prefix(&keys.line()) {
             line.enters(place, kv.create_revision, &kv.value);
-        } else if let Some(slot) = key.strip_prefix(&keys.slots()).and_then(|slot| slot.parse().ok()) {
+        } else if let Some(slot) =
+            key.strip_prefix(&keys.slots()).and_then(|slot| slot.parse().ok())
+        {
             line.takes(slot, value, kv.mod_revision);
         }
     }
@@ -75,7 +80,9 @@ impl Copy {
         let View::Whole(line) = &mut self.view else { return };
         if let Some(place) = key.strip_prefix(&keys.line()) {
             line.leaves(place);
-        } else if let Some(slot) = key.strip_prefix(&keys.slots()).and_then(|slot| slot.parse().ok()) {
+        } else if let Some(slot) =
+            key.strip_prefix(&keys.slots()).and_then(|slot| slot.parse().ok())
+        {
             line.frees(slot);
         }
     }
@@ -88,7 +95,13 @@ mod tests {
 
     fn kv(key: String, value: &str, created: i64, changed: i64) -> KeyValue {
         let (key, value) = (key.into_bytes(), value.as_bytes().to_vec());
-        KeyValue { key, value, create_revision: created, mod_revision: changed, ..Default::default() }
+        KeyValue {
+            key,
+            value,
+            create_revision: created,
+            mod_revision: changed,
+            ..Default::default()
+        }
     }
 
     fn turn(copy: &Copy, rule: Rule, ticket: i64) -> Turn {

@@ -22,12 +22,18 @@ pub(crate) struct Note {
 impl Note {
     pub(crate) fn new(command: &str) -> Self {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        Self { host, pid: std::process::id(), command: command.chars().take(COMMAND).collect(), entered: 0 }
+        Self {
+            host,
+            pid: std::process::id(),
+            command: command.chars().take(COMMAND).collect(),
+            entered: 0,
+        }
     }
 
     /// What stands in the store for one who enters then.
     pub(crate) fn entered(&self, entered: u64) -> String {
-        serde_json::to_string(&Self { entered, ..self.clone() }).expect("it has nothing that JSON has not")
+        serde_json::to_string(&Self { entered, ..self.clone() })
+            .expect("it has nothing that JSON has not")
     }
 }
 
@@ -100,14 +106,20 @@ impl Lock {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (cfg_key, line_key) = (self.keys.cfg(), self.keys.line());
         let (notes_key, slots_key) = (self.keys.notes(), self.keys.slots());
-        let (mut cfg, mut notes, mut line, mut slots) = (None, HashMap::new(), Vec::new(), HashMap::new());
+        let (mut cfg, mut notes, mut line, mut slots) =
+            (None, HashMap::new(), Vec::new(), HashMap::new());
         for kv in &range.kvs {
             let key = text(&kv.key);
             if key == cfg_key && kv.create_revision == self.made {
                 cfg = Some(Cfg::parse(&self.keys, &kv.value)?);
             } else if let Some(place) = key.strip_prefix(&notes_key) {
-                notes.insert(place.to_string(), serde_json::from_slice::<Note>(&kv.value).unwrap_or_default());
-            } else if let Some(slot) = key.strip_prefix(&slots_key).and_then(|slot| slot.parse::<usize>().ok()) {
+                notes.insert(
+                    place.to_string(),
+                    serde_json::from_slice::<Note>(&kv.value).unwrap_or_default(),
+                );
+            } else if let Some(slot) =
+                key.strip_prefix(&slots_key).and_then(|slot| slot.parse::<usize>().ok())
+            {
                 let value = text(&kv.value);
                 let (place, since) = value.split_once(' ').unwrap_or((&value, ""));
                 slots.insert(place.to_string(), (slot, since.parse().unwrap_or(0)));
@@ -120,13 +132,29 @@ impl Lock {
         let since = |time: u64| Duration::from_millis(now().saturating_sub(time));
         let (mut holders, mut waiting) = (Vec::new(), Vec::new());
         for (ticket, place, session) in line {
-            let (ticket, session) = (ticket.unsigned_abs(), Some(session).filter(|_| cfg.kind == Kind::GroupLock));
+            let (ticket, session) =
+                (ticket.unsigned_abs(), Some(session).filter(|_| cfg.kind == Kind::GroupLock));
             let Note { host, pid, command, entered } = notes.remove(&place).unwrap_or_default();
             match slots.get(&place) {
                 Some(&(slot, time)) => {
-                    holders.push(Holder { slot, host, pid, ticket, session, held: since(time), command });
+                    holders.push(Holder {
+                        slot,
+                        host,
+                        pid,
+                        ticket,
+                        session,
+                        held: since(time),
+                        command,
+                    });
                 }
-                None => waiting.push(Waiter { host, pid, ticket, session, waited: since(entered), command }),
+                None => waiting.push(Waiter {
+                    host,
+                    pid,
+                    ticket,
+                    session,
+                    waited: since(entered),
+                    command,
+                }),
             }
         }
         holders.sort_by_key(|holder| holder.slot);

@@ -10,8 +10,9 @@ use tonic::{Status, Streaming};
 use crate::{
     Client, Error,
     proto::etcdserverpb::{
-        LeaseKeepAliveRequest, LeaseKeepAliveResponse, WatchCancelRequest, WatchCreateRequest, WatchProgressRequest,
-        WatchRequest, WatchResponse, lease_client::LeaseClient, watch_client::WatchClient, watch_request::RequestUnion,
+        LeaseKeepAliveRequest, LeaseKeepAliveResponse, WatchCancelRequest, WatchCreateRequest,
+        WatchProgressRequest, WatchRequest, WatchResponse, lease_client::LeaseClient,
+        watch_client::WatchClient, watch_request::RequestUnion,
     },
 };
 
@@ -21,20 +22,28 @@ impl Client {
     ///
     /// # Errors
     /// When the endpoint that is asked now does not answer, or says no. The next one is asked next.
-    pub async fn watch(&self, watches: impl IntoIterator<Item = WatchCreateRequest>) -> Result<Watch, Error> {
+    pub async fn watch(
+        &self,
+        watches: impl IntoIterator<Item = WatchCreateRequest>,
+    ) -> Result<Watch, Error> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let mut count = 0;
         for create in watches {
             let create = WatchCreateRequest { watch_id: count, ..create };
-            let _ = sender.send(WatchRequest { request_union: Some(RequestUnion::CreateRequest(create)) });
+            let _ = sender
+                .send(WatchRequest { request_union: Some(RequestUnion::CreateRequest(create)) });
             count += 1;
         }
         let (index, channel) = self.channel();
         let request = self.request(UnboundedReceiverStream::new(receiver));
         let open = async {
-            let answers =
-                WatchClient::new(channel).max_decoding_message_size(usize::MAX).watch(request).await?.into_inner();
-            let mut watch = Watch { client: self.clone(), index, sender, answers, early: Vec::new() };
+            let answers = WatchClient::new(channel)
+                .max_decoding_message_size(usize::MAX)
+                .watch(request)
+                .await?
+                .into_inner();
+            let mut watch =
+                Watch { client: self.clone(), index, sender, answers, early: Vec::new() };
             while count > 0 {
                 let answer = watch.answer().await?;
                 if answer.created && !answer.canceled {
@@ -50,7 +59,9 @@ impl Client {
         match timeout(self.config().limit, open).await {
             Ok(Ok(watch)) => Ok(watch),
             Ok(Err(status)) => Err(self.broken(index, &status).await),
-            Err(_) => Err(self.broken(index, &Status::deadline_exceeded("it does not answer in time")).await),
+            Err(_) => Err(self
+                .broken(index, &Status::deadline_exceeded("it does not answer in time"))
+                .await),
         }
     }
 
@@ -60,10 +71,20 @@ impl Client {
         let _ = sender.send(LeaseKeepAliveRequest { id });
         let (index, channel) = self.channel();
         let request = self.request(UnboundedReceiverStream::new(receiver));
-        match timeout(self.config().limit, LeaseClient::new(channel).lease_keep_alive(request)).await {
-            Ok(Ok(answers)) => Ok(KeepAlive { client: self.clone(), index, id, sender, answers: answers.into_inner() }),
+        match timeout(self.config().limit, LeaseClient::new(channel).lease_keep_alive(request))
+            .await
+        {
+            Ok(Ok(answers)) => Ok(KeepAlive {
+                client: self.clone(),
+                index,
+                id,
+                sender,
+                answers: answers.into_inner(),
+            }),
             Ok(Err(status)) => Err(self.broken(index, &status).await),
-            Err(_) => Err(self.broken(index, &Status::deadline_exceeded("it does not answer in time")).await),
+            Err(_) => Err(self
+                .broken(index, &Status::deadline_exceeded("it does not answer in time"))
+                .await),
         }
     }
 }
@@ -72,7 +93,10 @@ impl Client {
 fn refusal(answer: &WatchResponse) -> Status {
     let why = answer.cancel_reason.clone();
     if answer.compact_revision > 0 {
-        Status::out_of_range(format!("what came before revision {} is forgotten", answer.compact_revision))
+        Status::out_of_range(format!(
+            "what came before revision {} is forgotten",
+            answer.compact_revision
+        ))
     } else if why.contains("auth token") {
         Status::unauthenticated(why)
     } else if why.contains("permission denied") {
@@ -93,7 +117,8 @@ impl Sender {
 
     /// Opens another watch. Its number is in the message, and must be new.
     pub(crate) fn add(&self, create: WatchCreateRequest) {
-        let _ = self.0.send(WatchRequest { request_union: Some(RequestUnion::CreateRequest(create)) });
+        let _ =
+            self.0.send(WatchRequest { request_union: Some(RequestUnion::CreateRequest(create)) });
     }
 
     /// Ends the watch with this number.
@@ -129,7 +154,10 @@ impl Watch {
         }
         let status = match self.answer().await {
             // etcd gives a reason, or the revision that it has compacted, unless we have asked for it.
-            Ok(answer) if answer.canceled && (answer.compact_revision > 0 || !answer.cancel_reason.is_empty()) => {
+            Ok(answer)
+                if answer.canceled
+                    && (answer.compact_revision > 0 || !answer.cancel_reason.is_empty()) =>
+            {
                 refusal(&answer)
             }
             Ok(answer) => return Ok(answer),
@@ -174,7 +202,9 @@ impl KeepAlive {
     pub(crate) async fn answer(&mut self) -> Result<Duration, Error> {
         let limit = self.client.config().limit;
         let status = match timeout(limit, self.answers.message()).await {
-            Ok(Ok(Some(answer))) => return Ok(Duration::from_secs(answer.ttl.max(0).unsigned_abs())),
+            Ok(Ok(Some(answer))) => {
+                return Ok(Duration::from_secs(answer.ttl.max(0).unsigned_abs()));
+            }
             Ok(Ok(None)) => Status::unavailable("the stream has ended"),
             Ok(Err(status)) => status,
             Err(_) => Status::deadline_exceeded("it does not answer in time"),

@@ -2,8 +2,8 @@
 
 use crate::proto::{
     etcdserverpb::{
-        Compare, DeleteRangeRequest, PutRequest, RangeRequest, RangeResponse, RequestOp, ResponseOp, TxnRequest,
-        TxnResponse,
+        Compare, DeleteRangeRequest, PutRequest, RangeRequest, RangeResponse, RequestOp,
+        ResponseOp, TxnRequest, TxnResponse,
         compare::{CompareResult, CompareTarget, TargetUnion},
         request_op::Request,
         response_op::Response,

@@ -88,7 +88,11 @@ use crate::{fault::Fault, monitor::Oversized, subject::Subject};
 ///
 /// # Errors
 /// When the algorithm cannot be run in the lab.
-pub fn check(subject: &dyn Subject, options: &Options, progress: &Progress) -> Result<Report, Fault> {
+pub fn check(
+    subject: &dyn Subject,
+    options: &Options,
+    progress: &Progress,
+) -> Result<Report, Fault> {
     let timings = Timings::default();
     let task = Task { subject, options, progress, checkpoint: None, timings: &timings };
     task.checked().map_err(|error| match error {
@@ -153,8 +157,9 @@ impl Task<'_> {
             timings.stage("rehearse", || rehearse::rehearse(subject, options.registers))?;
         }
         let bound = subject.claims().bound.map(|bound| bound(subject.size()));
-        let merging = timings
-            .stage("minimise", || options.minimise.then(|| Merging::of(subject, options.registers, bound)).flatten());
+        let merging = timings.stage("minimise", || {
+            options.minimise.then(|| Merging::of(subject, options.registers, bound)).flatten()
+        });
         let mut report = match merging {
             None => self.explored(Locals::AsTheyAre),
             Some(merging) => match self.explored(Locals::Merged(merging)) {
@@ -206,13 +211,15 @@ impl Task<'_> {
         let mut report = match checkpoint {
             None => search.run(&mut conclude)?,
             Some(checkpoint) => {
-                let decides = options.properties.iter().any(|&property| safety_event(property) == 0);
+                let decides =
+                    options.properties.iter().any(|&property| safety_event(property) == 0);
                 let asked = conclude.asked(&checkpoint.more, in_words);
                 let mut keeper = Keeper::new(checkpoint, asked, decides);
                 space.lock().expect("no worker panics").lessons = Some(Vec::new());
                 let saved = keeper.load(&search)?;
                 conclude.before = keeper.before();
-                let report = Search { keeper: Some(&keeper), ..search }.run_from(saved, &mut conclude);
+                let report =
+                    Search { keeper: Some(&keeper), ..search }.run_from(saved, &mut conclude);
                 let useless = report.as_ref().map_or(merged.is_some(), |report| !report.resumable);
                 if useless {
                     keeper.remove();
@@ -231,8 +238,10 @@ fn rules(subject: &dyn Subject, options: &Options) -> Rules {
     let size = subject.size();
     let retries = subject.attempts().map(|most| options.retries.unwrap_or(most));
     // With any number of attempts tickets have to be relabelled, or there would be no end of them.
-    let endless = options.passages.is_none() || options.endless.is_some() || retries == Some(ANY_NUMBER);
-    let relabel = options.relabel.unwrap_or(endless || options.registers == RegisterKind::Safe) && has_tickets(subject);
+    let endless =
+        options.passages.is_none() || options.endless.is_some() || retries == Some(ANY_NUMBER);
+    let relabel = options.relabel.unwrap_or(endless || options.registers == RegisterKind::Safe)
+        && has_tickets(subject);
     Rules {
         k: size.k,
         bounded: options.passages.is_some(),

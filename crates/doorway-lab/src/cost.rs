@@ -126,7 +126,10 @@ impl Meter {
 
 /// Who has a valid copy of a register. Most registers are looked at by few, and there may be many registers.
 #[derive(Clone, Debug)]
-#[expect(clippy::box_collection, reason = "a register of which few have copies takes 16 bytes and not 32")]
+#[expect(
+    clippy::box_collection,
+    reason = "a register of which few have copies takes 16 bytes and not 32"
+)]
 enum Copies {
     /// These, with [`NOBODY`] at the end.
     Few([u32; 3]),
@@ -203,11 +206,23 @@ mod tests {
     fn caches_and_homes() {
         let mut meter = Meter::new(2);
         assert_eq!(meter.would_cost(0, 0, Kind::Read), 1, "nobody has looked yet");
-        assert_eq!(meter.observe(&access(0, Kind::Read, 0)), (1, 0), "first read: not cached, but at home");
+        assert_eq!(
+            meter.observe(&access(0, Kind::Read, 0)),
+            (1, 0),
+            "first read: not cached, but at home"
+        );
         assert_eq!(meter.would_cost(0, 0, Kind::Read), 0);
         assert_eq!(meter.observe(&access(0, Kind::Read, 0)), (0, 0), "cached now");
-        assert_eq!(meter.observe(&access(1, Kind::Read, 0)), (1, 1), "another process, another cache");
-        assert_eq!(meter.observe(&access(1, Kind::Write, 0)), (1, 1), "a write always goes to memory");
+        assert_eq!(
+            meter.observe(&access(1, Kind::Read, 0)),
+            (1, 1),
+            "another process, another cache"
+        );
+        assert_eq!(
+            meter.observe(&access(1, Kind::Write, 0)),
+            (1, 1),
+            "a write always goes to memory"
+        );
         assert_eq!(meter.observe(&access(1, Kind::Read, 0)), (0, 1), "and keeps one's own copy");
         assert_eq!(meter.observe(&access(0, Kind::Read, 0)), (1, 0), "but not the others'");
         assert_eq!(meter.observe(&access(0, Kind::Update, 1)), (1, 1), "remote to everybody");

@@ -51,7 +51,12 @@ impl Entrant {
     ///
     /// # Errors
     /// When the algorithm does not serve that size.
-    pub fn build(&self, size: Size, mutant: Option<&'static str>, abandons: bool) -> Result<Box<dyn Subject>, Unfit> {
+    pub fn build(
+        &self,
+        size: Size,
+        mutant: Option<&'static str>,
+        abandons: bool,
+    ) -> Result<Box<dyn Subject>, Unfit> {
         (self.build)(size, mutant, abandons)
     }
 }

@@ -56,7 +56,10 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::IdleIteration(place) => {
-                write!(f, "the loop at {place} goes round without an access: make one in each round, or break")
+                write!(
+                    f,
+                    "the loop at {place} goes round without an access: make one in each round, or break"
+                )
             }
             Self::IdleSection(section) => write!(f, "the {section} makes no access"),
             Self::ChoosesFirst(section) => {
@@ -64,7 +67,10 @@ impl fmt::Display for Fault {
             }
             Self::Outcomes(0) => write!(f, "a choice has no outcome: choose among one or more"),
             Self::Outcomes(outcomes) => {
-                write!(f, "a choice has {outcomes} outcomes, and the lab explores at most {MAX_OUTCOMES} of one choice")
+                write!(
+                    f,
+                    "a choice has {outcomes} outcomes, and the lab explores at most {MAX_OUTCOMES} of one choice"
+                )
             }
             Self::StateTooLarge(words) => write!(
                 f,
@@ -75,10 +81,15 @@ impl fmt::Display for Fault {
                 "a section does not follow from its answers: keep what changes in `Pass`, `Keep` or the carried value \
                  of a loop, not in a cell, an atomic or a static"
             ),
-            Self::TicketRange => write!(f, "more tickets are alive at once than the relabelling can hold"),
-            Self::TwoTickets => write!(f, "a step brings in two new tickets, and the relabelling can follow one"),
+            Self::TicketRange => {
+                write!(f, "more tickets are alive at once than the relabelling can hold")
+            }
+            Self::TwoTickets => {
+                write!(f, "a step brings in two new tickets, and the relabelling can follow one")
+            }
             Self::TicketUse { register, line, gap } => {
-                let register = register.as_ref().map_or(String::new(), |register| format!(" ({register})"));
+                let register =
+                    register.as_ref().map_or(String::new(), |register| format!(" ({register})"));
                 write!(
                     f,
                     "what line {line}{register} does depends on more than the order of tickets and gaps below {gap}, which \
@@ -97,7 +108,9 @@ impl fmt::Display for Fault {
                     "{register} takes more than 2^24 values, and the checker tells no more apart; try a smaller size"
                 )
             }
-            Self::Unforeseen => write!(f, "a merged local state has met a value for which it was not compared"),
+            Self::Unforeseen => {
+                write!(f, "a merged local state has met a value for which it was not compared")
+            }
             Self::NoDomain(register) => {
                 write!(
                     f,

@@ -85,7 +85,12 @@ impl<'s> Judge<'s> {
 
     /// Whether the run violates the property. With `loop_from`, its turns from there on are repeated for ever; the processes in
     /// `crashed` then take no step.
-    pub(crate) fn shows(&mut self, property: Property, loop_from: Option<usize>, crashed: &[usize]) -> bool {
+    pub(crate) fn shows(
+        &mut self,
+        property: Property,
+        loop_from: Option<usize>,
+        crashed: &[usize],
+    ) -> bool {
         match (property, loop_from) {
             _ if crashed.iter().any(|&p| p >= self.subject.size().n) => false,
             (
@@ -95,18 +100,25 @@ impl<'s> Judge<'s> {
                 | Property::BoundedDoorway,
                 Some(from),
             ) => self.keeps_from_leaving(property, from, crashed),
-            (Property::ConcurrentEntry, Some(from)) => self.keeps_waiting(from, Standing::is_unopposed),
+            (Property::ConcurrentEntry, Some(from)) => {
+                self.keeps_waiting(from, Standing::is_unopposed)
+            }
             (Property::ConcurrentOccupancy, Some(from)) => {
                 let inside = |region| matches!(region, Region::Remainder | Region::Critical);
-                self.is_fair(from, crashed, inside) && self.keeps_waiting(from, Standing::is_unopposed)
+                self.is_fair(from, crashed, inside)
+                    && self.keeps_waiting(from, Standing::is_unopposed)
             }
-            (Property::StrongConcurrentEntry, Some(from)) => self.keeps_waiting(from, Standing::leads),
+            (Property::StrongConcurrentEntry, Some(from)) => {
+                self.keeps_waiting(from, Standing::leads)
+            }
             // That a process is not enabled is a statement about all ways to go on. A run shows the overtaking alone.
             (Property::Fife, None) => !self.uncut.overtaken().is_empty(),
             (Property::FifoEnabling, None) => self.may_overtake(),
             (Property::KDeadlockAvoidance, Some(from)) => self.stands_still(from),
             // What a register holds before the first step takes no step to show.
-            (Property::BoundedRegisters, None) if self.turns.is_empty() => Oversized::at_start(self.subject).is_some(),
+            (Property::BoundedRegisters, None) if self.turns.is_empty() => {
+                Oversized::at_start(self.subject).is_some()
+            }
             (_, None) => self.violated.contains(&property),
             _ => false,
         }
@@ -132,13 +144,19 @@ impl<'s> Judge<'s> {
     }
 
     /// The same, if the first round has been made already and had these steps.
-    fn goes_on(&mut self, round: &[Turn], mut first: Vec<Event>, mut spoils: impl FnMut(&Event) -> bool) -> bool {
+    fn goes_on(
+        &mut self,
+        round: &[Turn],
+        mut first: Vec<Event>,
+        mut spoils: impl FnMut(&Event) -> bool,
+    ) -> bool {
         let gap = u64::from((self.subject.claims().gap)(self.subject.size()));
         // A step brings in one ticket at most, less than `gap` above another.
         let used = round.len() as u64 * (gap - 1);
         // An overlapping read returns a true value in the trace, which does not move with the tickets: unless it is 0 or ∞,
         // the tickets have to be the same.
-        let fixed = round.iter().any(|turn| turn.garbage.is_some_and(|word| word != 0 && word != u64::MAX));
+        let fixed =
+            round.iter().any(|turn| turn.garbage.is_some_and(|word| word != 0 && word != u64::MAX));
         let mut seen = vec![Snapshot::of(&self.cut.machine)];
         for _ in 0..=(gap + used).max(ROUNDS) {
             for (i, turn) in round.iter().enumerate() {
@@ -193,7 +211,9 @@ impl<'s> Judge<'s> {
     /// Whether the loop is fair and keeps a process in its entry section, with no process entering for deadlock freedom; or
     /// keeps one in its doorway or exit section, however unfair it is.
     fn keeps_from_leaving(&mut self, property: Property, from: usize, crashed: &[usize]) -> bool {
-        let Some(round) = self.events.get(from..).filter(|round| !round.is_empty()) else { return false };
+        let Some(round) = self.events.get(from..).filter(|round| !round.is_empty()) else {
+            return false;
+        };
         let at = self.regions(from);
         let (there, needs_fairness): (fn(Region) -> bool, bool) = match property {
             Property::BoundedExit => (|region| region == Region::Exit, false),
@@ -210,7 +230,8 @@ impl<'s> Judge<'s> {
         }
         let enters = |event: &Event| event.to == Region::Critical && event.from != Region::Critical;
         let spoils = |event: &Event| {
-            (event.process == victim && !there(event.to)) || (property == Property::DeadlockFreedom && enters(event))
+            (event.process == victim && !there(event.to))
+                || (property == Property::DeadlockFreedom && enters(event))
         };
         !round.iter().any(spoils) && self.repeats_from(from, spoils)
     }

@@ -31,9 +31,9 @@ pub mod trace;
 pub mod viewer;
 
 pub use check::{
-    Checkpoint, CheckpointError, Comparison, Difference, Incomparable, Joint, Limits, Maxima, Most, Options, Progress,
-    Report, Unchecked, Unmodelled, Verdict, attempts, available_memory, check, check_kept, equivalent, kills, most,
-    promela,
+    Checkpoint, CheckpointError, Comparison, Difference, Incomparable, Joint, Limits, Maxima, Most,
+    Options, Progress, Report, Unchecked, Unmodelled, Verdict, attempts, available_memory, check,
+    check_kept, equivalent, kills, most, promela,
 };
 pub use entrant::Entrant;
 pub use fault::Fault;

@@ -128,7 +128,9 @@ impl<'s> Machine<'s> {
 
     /// What process `p` has asked for when it makes this move.
     fn asked(&self, p: usize, step: &Move) -> Session {
-        step.choice.request().map_or(self.processes[p].now.session, |request| self.subject.session(request))
+        step.choice
+            .request()
+            .map_or(self.processes[p].now.session, |request| self.subject.session(request))
     }
 
     /// How many processes are in the critical section.
@@ -149,7 +151,8 @@ impl<'s> Machine<'s> {
     /// of everybody who waits: who looks at several registers may wait as well.
     pub fn waits_in_vain(&self, p: usize) -> bool {
         let process = &self.processes[p];
-        process.looked != NOT_IN_VAIN && process.looked == self.memory.at(process.now.slot as usize).writes
+        process.looked != NOT_IN_VAIN
+            && process.looked == self.memory.at(process.now.slot as usize).writes
     }
 
     /// The registers.
@@ -207,7 +210,8 @@ impl<'s> Machine<'s> {
     /// Whether a read of this register would overlap a write.
     pub fn in_flux(&self, register: usize, reader: usize) -> bool {
         self.writing.iter().enumerate().any(|(q, writing)| {
-            q != reader && writing.is_some_and(|(step, _)| self.register_of(&step) == Some(register))
+            q != reader
+                && writing.is_some_and(|(step, _)| self.register_of(&step) == Some(register))
         })
     }
 
@@ -220,7 +224,9 @@ impl<'s> Machine<'s> {
     pub(crate) fn being_written(&self, register: usize, reader: usize) -> Option<Box<dyn Erased>> {
         let mut writers = self.writing.iter().enumerate().filter(|&(q, _)| q != reader);
         let (q, step) = writers.find_map(|(q, writing)| {
-            writing.map(|(step, _)| (q, step)).filter(|(_, step)| self.register_of(step) == Some(register))
+            writing
+                .map(|(step, _)| (q, step))
+                .filter(|(_, step)| self.register_of(step) == Some(register))
         })?;
         let value = Some(self.value(register));
         self.subject.step(q, self.local(q), step.choice, value, self.cut).ok()?.effect
@@ -230,7 +236,12 @@ impl<'s> Machine<'s> {
     ///
     /// # Errors
     /// When the algorithm cannot be run in the lab, or the process has no such move.
-    pub fn step(&mut self, p: usize, choice: Choice, garbage: Option<&dyn Erased>) -> Result<Event, Fault> {
+    pub fn step(
+        &mut self,
+        p: usize,
+        choice: Choice,
+        garbage: Option<&dyn Erased>,
+    ) -> Result<Event, Fault> {
         if let Some((step, region)) = self.writing[p] {
             self.writing[p] = None;
             return self.make(p, step, region, garbage, Some(Half::End));
@@ -291,9 +302,17 @@ impl<'s> Machine<'s> {
         };
         let before = self.local(p);
         let stepped = self.subject.step(p, before, step.choice, value, self.cut)?;
-        let idle = step.access.waits && self.cut && stepped.effect.is_none() && stepped.local == **before;
+        let idle =
+            step.access.waits && self.cut && stepped.effect.is_none() && stepped.local == **before;
         let access = if self.describe {
-            self.describe(&step, touched.register, value, stepped.effect.as_deref(), garbage.is_some(), half)
+            self.describe(
+                &step,
+                touched.register,
+                value,
+                stepped.effect.as_deref(),
+                garbage.is_some(),
+                half,
+            )
         } else {
             String::new()
         };
@@ -360,9 +379,10 @@ impl<'s> Machine<'s> {
         let unchanged = effect.is_none();
         let effect = effect.map_or(String::new(), Erased::text);
         let text = match (step.access.kind, half) {
-            (Kind::Choose(_), _) => {
-                step.choice.outcome().map_or("chooses".into(), |outcome| format!("chooses {outcome}"))
-            }
+            (Kind::Choose(_), _) => step
+                .choice
+                .outcome()
+                .map_or("chooses".into(), |outcome| format!("chooses {outcome}")),
             (Kind::Read, _) if garbage => format!("{name} = {held} (overlaps a write)"),
             (Kind::Read, _) => format!("{name} = {held}"),
             (Kind::Write, Some(Half::End)) => format!("{name} := {effect} ends"),
@@ -379,7 +399,9 @@ impl<'s> Machine<'s> {
             Choice::Abandon => format!("gives up: {text}"),
             Choice::Kill => format!("is killed: {text}"),
             choice => match choice.request().map(|request| self.subject.session(request)) {
-                Some(session) if session != Session::NONE => format!("asks for {session:?}: {text}"),
+                Some(session) if session != Session::NONE => {
+                    format!("asks for {session:?}: {text}")
+                }
                 _ => text,
             },
         }

@@ -21,7 +21,11 @@ pub(crate) struct Standing {
 
 impl Standing {
     pub(crate) fn new(n: usize) -> Self {
-        Self { regions: vec![Region::Remainder; n], sessions: vec![Session::NONE; n], before: vec![vec![false; n]; n] }
+        Self {
+            regions: vec![Region::Remainder; n],
+            sessions: vec![Session::NONE; n],
+            before: vec![vec![false; n]; n],
+        }
     }
 
     /// Notes a step. Those whom it overtakes are told before they are forgotten.
@@ -35,8 +39,11 @@ impl Standing {
         self.regions[p] = event.to;
         self.sessions[p] = event.session;
         let enters = event.to == Region::Critical && event.from != Region::Critical;
-        let overtaken =
-            if enters { (0..self.regions.len()).filter(|&q| self.before[p][q]).collect() } else { Vec::new() };
+        let overtaken = if enters {
+            (0..self.regions.len()).filter(|&q| self.before[p][q]).collect()
+        } else {
+            Vec::new()
+        };
         if event.to == Region::Critical || event.abandons {
             self.before.iter_mut().for_each(|before| before[p] = false);
         }
@@ -54,7 +61,8 @@ impl Standing {
 
     /// Those who are in a passage and keep `p` out.
     fn opponents(&self, p: usize) -> impl Iterator<Item = usize> + '_ {
-        (0..self.regions.len()).filter(move |&q| q != p && self.regions[q] != Region::Remainder && self.conflict(p, q))
+        (0..self.regions.len())
+            .filter(move |&q| q != p && self.regions[q] != Region::Remainder && self.conflict(p, q))
     }
 
     /// Whether `p` is in its entry section with nobody active who keeps it out.
@@ -146,12 +154,16 @@ impl Monitor {
             let found = [
                 (inside > 1, Property::MutualExclusion),
                 (inside > self.k, Property::KExclusion),
-                (standing.inside().any(|q| q != p && standing.conflict(p, q)), Property::SessionExclusion),
+                (
+                    standing.inside().any(|q| q != p && standing.conflict(p, q)),
+                    Property::SessionExclusion,
+                ),
                 (conflicting >= 1, Property::Fcfs),
                 (conflicting >= self.k, Property::KFcfs),
                 (conflicting >= self.ordered, Property::OrderedEntry),
             ];
-            violated.extend(found.iter().filter(|(found, _)| *found).map(|(_, property)| *property));
+            violated
+                .extend(found.iter().filter(|(found, _)| *found).map(|(_, property)| *property));
             for q in overtaken {
                 self.behind[q] |= standing.sessions[p] == standing.sessions[q];
             }
@@ -164,7 +176,8 @@ impl Monitor {
         {
             violated.push(Property::BoundedRegisters);
         }
-        violated.extend(self.invariants.iter_mut().filter_map(|watched| watched.observe(event, value)));
+        violated
+            .extend(self.invariants.iter_mut().filter_map(|watched| watched.observe(event, value)));
         violated
     }
 
@@ -183,7 +196,9 @@ impl Monitor {
 impl Watched {
     fn observe(&mut self, event: &Event, value: Option<&dyn Erased>) -> Option<Property> {
         let (p, mut broken) = (event.process, false);
-        if let Some(value) = value.filter(|value| event.register == Some(self.register) && !self.value.same(*value)) {
+        if let Some(value) =
+            value.filter(|value| event.register == Some(self.register) && !self.value.same(*value))
+        {
             self.value = value.copy();
             for changes in self.changes.iter_mut().flatten() {
                 *changes += 1;

@@ -46,7 +46,9 @@ impl Entry {
             &Self::Open { place, round, touched, ref carried } => {
                 Self::Open { place, round, touched, carried: carried.relabel(f) }
             }
-            &Self::Closed { place, touched, ref result } => Self::Closed { place, touched, result: result.relabel(f) },
+            &Self::Closed { place, touched, ref result } => {
+                Self::Closed { place, touched, result: result.relabel(f) }
+            }
         }
     }
 }
@@ -94,7 +96,11 @@ impl Odds {
 
     /// Refuses a choice without an outcome, and one with more than the lab explores.
     pub(crate) fn check(self) -> Result<(), Fault> {
-        if (1..=MAX_OUTCOMES).contains(&self.outcomes()) { Ok(()) } else { Err(Fault::Outcomes(self.outcomes())) }
+        if (1..=MAX_OUTCOMES).contains(&self.outcomes()) {
+            Ok(())
+        } else {
+            Err(Fault::Outcomes(self.outcomes()))
+        }
     }
 
     /// One of them at random.
@@ -182,7 +188,12 @@ impl Tampering {
 }
 
 impl<'a> Replay<'a> {
-    pub(crate) fn new(answers: &'a [Entry], input: Option<Input<'a>>, cut: bool, mutant: Option<&'static str>) -> Self {
+    pub(crate) fn new(
+        answers: &'a [Entry],
+        input: Option<Input<'a>>,
+        cut: bool,
+        mutant: Option<&'static str>,
+    ) -> Self {
         Self {
             answers,
             next: 0,
@@ -253,7 +264,9 @@ impl<'a> Replay<'a> {
         }
         match self.input.take() {
             Some(Input::Value(value)) => {
-                let Some(value) = value.any().downcast_ref::<T>() else { return self.fail(Fault::Impure) };
+                let Some(value) = value.any().downcast_ref::<T>() else {
+                    return self.fail(Fault::Impure);
+                };
                 let (mut effect, answer) = apply(value.clone());
                 if self.tampering == Some(Tampering::WritesNothing(self.line)) {
                     effect = None;
@@ -286,13 +299,20 @@ impl<'a> Replay<'a> {
         }
         match self.recorded() {
             None => {
-                self.log.push(Entry::Open { place, round: 0, touched: false, carried: Item::new(init) });
+                self.log.push(Entry::Open {
+                    place,
+                    round: 0,
+                    touched: false,
+                    carried: Item::new(init),
+                });
                 Ok(Call::New)
             }
             Some(Entry::Open { place: at, round, carried, .. }) if *at == place => {
                 Ok(Call::Open(*round, self.item(carried)?))
             }
-            Some(Entry::Closed { place: at, result, .. }) if *at == place => Ok(Call::Closed(self.item(result)?)),
+            Some(Entry::Closed { place: at, result, .. }) if *at == place => {
+                Ok(Call::Closed(self.item(result)?))
+            }
             Some(_) => self.fail(Fault::Impure),
         }
     }
@@ -306,10 +326,22 @@ impl<'a> Replay<'a> {
     }
 
     /// Forgets everything since the call at `start` of the log but the value that it carries into this round.
-    fn carry<S: Local>(&mut self, place: Place, start: usize, round: usize, touched: bool, carried: &S) {
+    fn carry<S: Local>(
+        &mut self,
+        place: Place,
+        start: usize,
+        round: usize,
+        touched: bool,
+        carried: &S,
+    ) {
         if self.cut {
             self.log.truncate(start);
-            self.log.push(Entry::Open { place, round, touched, carried: Item::new(carried.clone()) });
+            self.log.push(Entry::Open {
+                place,
+                round,
+                touched,
+                carried: Item::new(carried.clone()),
+            });
         }
     }
 
@@ -365,7 +397,13 @@ impl<'a> Replay<'a> {
     }
 
     /// The loop behind `repeat` and `attempts`.
-    fn go_round<S, R, F>(&mut self, place: Place, attempts: bool, init: S, body: F) -> Result<R, Stop>
+    fn go_round<S, R, F>(
+        &mut self,
+        place: Place,
+        attempts: bool,
+        init: S,
+        body: F,
+    ) -> Result<R, Stop>
     where
         S: Local,
         R: Local,

@@ -126,7 +126,8 @@ pub struct Curve {
 impl Curve {
     /// How something that was measured grows.
     pub fn growth(&self, of: impl Fn(&Point) -> f64) -> Option<Growth> {
-        let points: Vec<_> = self.points.iter().filter(|p| p.fitted).map(|p| (p.n, of(p))).collect();
+        let points: Vec<_> =
+            self.points.iter().filter(|p| p.fitted).map(|p| (p.n, of(p))).collect();
         Growth::of(&points)
     }
 }
@@ -173,9 +174,12 @@ fn size(entrant: &Entrant, n: usize, sweep: &Sweep) -> Size {
 /// # Errors
 /// When there is no such scheduler for it, or it cannot be run in the lab.
 pub fn measure(entrant: &Entrant, sweep: &Sweep, watch: &Watch) -> Result<Measured, SimulateError> {
-    let mut measured = Measured { curves: Vec::new(), waiting: None, refused: Vec::new(), cancelled: false };
+    let mut measured =
+        Measured { curves: Vec::new(), waiting: None, refused: Vec::new(), cancelled: false };
     let mut subjects = Vec::new();
-    for n in std::iter::successors(Some(2usize), |n| n.checked_mul(2)).take_while(|&n| n <= sweep.up_to) {
+    for n in
+        std::iter::successors(Some(2usize), |n| n.checked_mul(2)).take_while(|&n| n <= sweep.up_to)
+    {
         let size = size(entrant, n, sweep);
         match entrant.build(size, None, false) {
             Ok(subject) => subjects.push(subject),
@@ -189,10 +193,17 @@ pub fn measure(entrant: &Entrant, sweep: &Sweep, watch: &Watch) -> Result<Measur
 }
 
 /// Every subject under every scheduler, several at a time.
-fn curves(subjects: &[Box<dyn Subject>], sweep: &Sweep, watch: &Watch) -> Result<Vec<Curve>, SimulateError> {
+fn curves(
+    subjects: &[Box<dyn Subject>],
+    sweep: &Sweep,
+    watch: &Watch,
+) -> Result<Vec<Curve>, SimulateError> {
     // Those that take longest come first: so the workers are done at about the same time.
-    let under = |subject| sweep.schedulers.iter().enumerate().map(move |(curve, name)| (subject, curve, name));
-    let (runs, next) = (&subjects.iter().rev().flat_map(under).collect::<Vec<_>>(), &AtomicUsize::new(0));
+    let under = |subject| {
+        sweep.schedulers.iter().enumerate().map(move |(curve, name)| (subject, curve, name))
+    };
+    let (runs, next) =
+        (&subjects.iter().rev().flat_map(under).collect::<Vec<_>>(), &AtomicUsize::new(0));
     let work = move |worker: usize| {
         let mut points = Vec::new();
         while let Some(&(subject, curve, name)) = runs.get(next.fetch_add(1, Relaxed)) {
@@ -205,7 +216,8 @@ fn curves(subjects: &[Box<dyn Subject>], sweep: &Sweep, watch: &Watch) -> Result
         Ok(points)
     };
     let points = thread::scope(|scope| {
-        let workers: Vec<_> = (0..sweep.workers.max(1)).map(|worker| scope.spawn(move || work(worker))).collect();
+        let workers: Vec<_> =
+            (0..sweep.workers.max(1)).map(|worker| scope.spawn(move || work(worker))).collect();
         let points = workers.into_iter().map(|worker| worker.join().expect("a run does not panic"));
         points.collect::<Result<Vec<_>, SimulateError>>()
     })?;
@@ -216,12 +228,22 @@ fn curves(subjects: &[Box<dyn Subject>], sweep: &Sweep, watch: &Watch) -> Result
     Ok(curves)
 }
 
-fn point(subject: &dyn Subject, sweep: &Sweep, name: &str, watch: &Watch) -> Result<Point, SimulateError> {
+fn point(
+    subject: &dyn Subject,
+    sweep: &Sweep,
+    name: &str,
+    watch: &Watch,
+) -> Result<Point, SimulateError> {
     let size = subject.size();
-    let how =
-        Simulation { passages: sweep.passages.each(size.n), seed: sweep.seed, crashes: 0, max_steps: sweep.max_steps };
+    let how = Simulation {
+        passages: sweep.passages.each(size.n),
+        seed: sweep.seed,
+        crashes: 0,
+        max_steps: sweep.max_steps,
+    };
     let no_script = |_: &str| Err(ScheduleError::Unknown(name.into()));
-    let mut watched = Watched { scheduler: scheduler(name, subject, sweep.seed, no_script)?, watch, unnoted: 0 };
+    let mut watched =
+        Watched { scheduler: scheduler(name, subject, sweep.seed, no_script)?, watch, unnoted: 0 };
     let outcome = simulate(subject, &how, &mut watched)?;
     let complete = !outcome.cut_off && !outcome.stuck && !watch.cancel.load(Relaxed);
     Ok(Point {
@@ -240,7 +262,10 @@ fn waiting(entrant: &Entrant, sweep: &Sweep) -> Result<Option<Waiting>, crate::F
     let k = if entrant.claims.problem == Problem::KExclusion { sweep.k } else { 1 };
     let size = entrant.claims.problem.size(k + 1, k, sweep.sessions);
     let Ok(subject) = entrant.build(size, None, false) else { return Ok(None) };
-    let costs = WAITS.iter().map(|&steps| spin_cost(&*subject, steps)).collect::<Result<Option<Vec<_>>, _>>()?;
+    let costs = WAITS
+        .iter()
+        .map(|&steps| spin_cost(&*subject, steps))
+        .collect::<Result<Option<Vec<_>>, _>>()?;
     Ok(costs.map(|costs| Waiting { costs }))
 }
 

@@ -8,7 +8,10 @@ mod script;
 pub use self::{
     adversary::ADVERSARIES,
     fair::{Pct, RoundRobin, Uniform},
-    script::{SECTION_4, SECTION_5, SECTION_6, SECTION_6_SCRIPT, ScheduleError, Script, section_4, section_5},
+    script::{
+        SECTION_4, SECTION_5, SECTION_6, SECTION_6_SCRIPT, ScheduleError, Script, section_4,
+        section_5,
+    },
 };
 use doorway_core::Session;
 
@@ -57,13 +60,15 @@ pub(crate) fn requested(
     subject: &dyn Subject,
 ) -> Result<Option<(usize, Choice)>, ScheduleError> {
     let Some((session, line)) = asks else { return Ok(None) };
-    let asks_for_it = |(_, step): &(usize, &Move)| match (step.choice.request(), step.choice.outcome()) {
-        (Some(request), _) if session != 0 => subject.session(request) == Session(session),
-        (None, Some(outcome)) => outcome == session,
-        _ => false,
-    };
+    let asks_for_it =
+        |(_, step): &(usize, &Move)| match (step.choice.request(), step.choice.outcome()) {
+            (Some(request), _) if session != 0 => subject.session(request) == Session(session),
+            (None, Some(outcome)) => outcome == session,
+            _ => false,
+        };
     let step = machine.moves(process).iter().enumerate().find(asks_for_it);
-    step.map(|(index, step)| Some((index, step.choice))).ok_or(ScheduleError::NoSession { line, process })
+    step.map(|(index, step)| Some((index, step.choice)))
+        .ok_or(ScheduleError::NoSession { line, process })
 }
 
 /// A scheduler by its name; `script` reads the file of `script:FILE`.
@@ -82,8 +87,14 @@ pub fn scheduler<E: From<ScheduleError>>(
         "round-robin" => Box::new(RoundRobin::default()),
         "random" => Box::new(Uniform(random)),
         "pct" => Box::new(Pct::new(n, random)),
-        SECTION_4 if subject.name() == "burns-lamport" => Box::new(Script::parse(&section_4(n), n)?),
-        SECTION_6 if subject.name() == "group-black-white-bakery" && n >= 4 && subject.size().sessions >= 2 => {
+        SECTION_4 if subject.name() == "burns-lamport" => {
+            Box::new(Script::parse(&section_4(n), n)?)
+        }
+        SECTION_6
+            if subject.name() == "group-black-white-bakery"
+                && n >= 4
+                && subject.size().sessions >= 2 =>
+        {
             Box::new(Script::parse(SECTION_6_SCRIPT, n)?)
         }
         name => match (name.strip_prefix("script:"), script::section_5_for(name, subject)) {

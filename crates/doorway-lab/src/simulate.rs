@@ -101,7 +101,8 @@ pub fn simulate(
     how: &Simulation,
     scheduler: &mut dyn Scheduler,
 ) -> Result<Outcome, SimulateError> {
-    let machine = Machine::new(subject, RegisterKind::Atomic, true).map_err(SimulateError::Fault)?.silent();
+    let machine =
+        Machine::new(subject, RegisterKind::Atomic, true).map_err(SimulateError::Fault)?.silent();
     simulate_on(machine, subject, how, scheduler)
 }
 
@@ -170,7 +171,11 @@ pub fn simulate_on(
                 Some(register) if monitor.watches(register) => Some(machine.value(register)),
                 _ => bound.and_then(|bound| machine.exceeds(event, bound)),
             };
-            if value.is_some() || event.from != event.to || event.abandons || event.from == Region::Remainder {
+            if value.is_some()
+                || event.from != event.to
+                || event.abandons
+                || event.from == Region::Remainder
+            {
                 for property in monitor.observe(event, value) {
                     if claims.properties.contains(&property) {
                         outcome.violations += 1;
@@ -268,7 +273,9 @@ impl Standstill {
     /// Whether all of these have come back.
     #[inline]
     fn is_complete(&self, able: &[usize]) -> bool {
-        !able.is_empty() && self.back >= able.len() && able.iter().all(|&p| self.noted[p] == self.is_back())
+        !able.is_empty()
+            && self.back >= able.len()
+            && able.iter().all(|&p| self.noted[p] == self.is_back())
     }
 }
 
@@ -277,7 +284,9 @@ fn has_come_back(kept: &mut Option<(Arc<LocalState>, u32, u32)>, local: &Arc<Loc
     match kept {
         Some((kept, ..)) if Arc::ptr_eq(kept, local) || kept == local => return true,
         Some((_, age, patience)) if *age < *patience => *age += 1,
-        Some((kept, age, patience)) => (*kept, *age, *patience) = (local.clone(), 0, patience.saturating_mul(2)),
+        Some((kept, age, patience)) => {
+            (*kept, *age, *patience) = (local.clone(), 0, patience.saturating_mul(2))
+        }
         None => *kept = Some((local.clone(), 0, 1)),
     }
     false
@@ -291,14 +300,18 @@ pub(crate) fn choose(machine: &Machine<'_>, p: usize, random: &mut Random) -> us
     }
     match machine.moves(p) {
         [_, second] if second.choice == Choice::Abandon => usize::from(random.below(16) == 0),
-        [Move { access: Access { kind: Kind::Choose(odds), .. }, choice: Choice::Outcome(_) }, ..] => {
-            odds.draw(random) as usize
-        }
+        [
+            Move { access: Access { kind: Kind::Choose(odds), .. }, choice: Choice::Outcome(_) },
+            ..,
+        ] => odds.draw(random) as usize,
         // Passages that begin with a choice: which request, and then how the choice of that one falls.
         moves @ [Move { choice: Choice::RequestOutcome(..), .. }, ..] => {
             let any = moves[random.below(moves.len() as u64) as usize];
             let Kind::Choose(odds) = any.access.kind else { return 0 };
-            let drawn = any.choice.request().map(|request| Choice::RequestOutcome(request, odds.draw(random)));
+            let drawn = any
+                .choice
+                .request()
+                .map(|request| Choice::RequestOutcome(request, odds.draw(random)));
             moves.iter().position(|step| Some(step.choice) == drawn).unwrap_or(0)
         }
         several => random.below(several.len() as u64) as usize,
@@ -324,7 +337,8 @@ impl Crashes {
         if self.at.last().is_none_or(|&at| at > step) {
             return None;
         }
-        let inside: Vec<usize> = able.iter().copied().filter(|&p| regions[p] != Region::Remainder).collect();
+        let inside: Vec<usize> =
+            able.iter().copied().filter(|&p| regions[p] != Region::Remainder).collect();
         if inside.is_empty() {
             return None;
         }

@@ -248,7 +248,13 @@ pub trait Subject: Send + Sync {
     ///
     /// # Errors
     /// When the algorithm cannot be run in the lab.
-    fn moves_at(&self, p: usize, local: &LocalState, pending: Option<Access>, cut: bool) -> Result<Moves, Fault>;
+    fn moves_at(
+        &self,
+        p: usize,
+        local: &LocalState,
+        pending: Option<Access>,
+        cut: bool,
+    ) -> Result<Moves, Fault>;
     /// Makes one move, the register holding `value`.
     ///
     /// # Errors

@@ -3,7 +3,9 @@
 mod confirm;
 mod script;
 
-use doorway_core::{ANY_NUMBER, Property, RegisterKind, Session, Size, Ticket, layout::Erased, raw};
+use doorway_core::{
+    ANY_NUMBER, Property, RegisterKind, Session, Size, Ticket, layout::Erased, raw,
+};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::confirm::{Alone, PATIENCE, alone};
@@ -88,7 +90,9 @@ pub enum TraceError {
     #[error("not a doorway trace: {0}; make one with `doorway lab check ALG --trace FILE`")]
     Foreign(String),
     /// Made by a later version.
-    #[error("the trace has version {0}, this doorway reads version {VERSION}; replay it with the doorway that made it")]
+    #[error(
+        "the trace has version {0}, this doorway reads version {VERSION}; replay it with the doorway that made it"
+    )]
     Version(u64),
     /// It names something that does not exist here.
     #[error("the trace names {0}, which this doorway does not know; see `doorway {1}`")]
@@ -97,7 +101,9 @@ pub enum TraceError {
     #[error("the trace does not fit: {0}")]
     Unfit(#[from] doorway_core::Unfit),
     /// Replaying it gave something else.
-    #[error("step {step} of the trace does not replay: it says {expected:?}, the algorithm does {actual:?}")]
+    #[error(
+        "step {step} of the trace does not replay: it says {expected:?}, the algorithm does {actual:?}"
+    )]
     Diverged {
         /// Which step, from 1.
         step: usize,
@@ -165,7 +171,9 @@ impl Trace {
         }
         match value.get("version").and_then(serde_json::Value::as_u64) {
             None => return Err(TraceError::Foreign("it has no \"version\"".into())),
-            Some(version) if version != u64::from(VERSION) => return Err(TraceError::Version(version)),
+            Some(version) if version != u64::from(VERSION) => {
+                return Err(TraceError::Version(version));
+            }
             Some(_) => {}
         }
         serde_json::from_value(value).map_err(|error| TraceError::Foreign(error.to_string()))
@@ -184,8 +192,12 @@ impl Trace {
     /// If there is none of that name, or not of that size.
     pub fn subject(&self) -> Result<Box<dyn Subject>, TraceError> {
         let entrant = Entrant::variants(&self.algorithm)
-            .find(|entrant| self.timestamps.is_none() || entrant.variant == self.timestamps.as_deref())
-            .ok_or_else(|| TraceError::Unknown(format!("the algorithm {:?}", self.algorithm), "lab list"))?;
+            .find(|entrant| {
+                self.timestamps.is_none() || entrant.variant == self.timestamps.as_deref()
+            })
+            .ok_or_else(|| {
+                TraceError::Unknown(format!("the algorithm {:?}", self.algorithm), "lab list")
+            })?;
         let mutant = match &self.mutant {
             None => None,
             Some(name) => Some(
@@ -195,7 +207,10 @@ impl Trace {
                     .iter()
                     .find(|mutant| mutant.name == name)
                     .ok_or_else(|| {
-                        TraceError::Unknown(format!("the mutant {name:?} of {}", self.algorithm), "lab list")
+                        TraceError::Unknown(
+                            format!("the mutant {name:?} of {}", self.algorithm),
+                            "lab list",
+                        )
                     })?
                     .name,
             ),
@@ -228,10 +243,9 @@ impl Trace {
         mut watch: impl FnMut(&Machine<'_>, &Event, &[Property]),
     ) -> Result<Replayed, TraceError> {
         let subject = self.subject()?;
-        let registers = self
-            .registers
-            .parse::<RegisterKind>()
-            .map_err(|()| TraceError::Unknown(format!("{:?} registers", self.registers), "lab check --help"))?;
+        let registers = self.registers.parse::<RegisterKind>().map_err(|()| {
+            TraceError::Unknown(format!("{:?} registers", self.registers), "lab check --help")
+        })?;
         let mut judge = Judge::new(&*subject, registers).map_err(TraceError::Fault)?;
         let mut replayed = Replayed {
             events: Vec::new(),
@@ -241,7 +255,11 @@ impl Trace {
             alone: None,
         };
         for (i, step) in self.steps.iter().enumerate() {
-            let diverged = |actual: String| TraceError::Diverged { step: i + 1, expected: step.words(), actual };
+            let diverged = |actual: String| TraceError::Diverged {
+                step: i + 1,
+                expected: step.words(),
+                actual,
+            };
             let turn = step.turn().ok_or_else(|| diverged("no such move".into()))?;
             let (event, violated) = match judge.take(turn) {
                 Ok(done) => done,
@@ -249,7 +267,9 @@ impl Trace {
                 Err(fault) => return Err(TraceError::Fault(fault)),
             };
             let actual = TraceStep::new(&event, turn);
-            if (&actual.access, actual.line, &actual.region) != (&step.access, step.line, &step.region) {
+            if (&actual.access, actual.line, &actual.region)
+                != (&step.access, step.line, &step.region)
+            {
                 return Err(diverged(actual.words()));
             }
             watch(&judge.uncut().machine, &event, &violated);
@@ -257,8 +277,12 @@ impl Trace {
             replayed.events.push(event);
         }
         let machine = &judge.uncut().machine;
-        replayed.registers =
-            subject.layout().cells().enumerate().map(|(r, cell)| (cell.name(), machine.value(r).text())).collect();
+        replayed.registers = subject
+            .layout()
+            .cells()
+            .enumerate()
+            .map(|(r, cell)| (cell.name(), machine.value(r).text()))
+            .collect();
         replayed.regions = (0..self.n).map(|p| machine.region(p)).collect();
         self.confirm(&mut judge, &mut replayed)?;
         Ok(replayed)
@@ -273,8 +297,16 @@ pub(crate) struct Run<'s> {
 }
 
 impl<'s> Run<'s> {
-    pub(crate) fn new(subject: &'s dyn Subject, registers: RegisterKind, cut: bool) -> Result<Self, Fault> {
-        Ok(Self { machine: Machine::new(subject, registers, cut)?, monitor: Monitor::new(subject), subject })
+    pub(crate) fn new(
+        subject: &'s dyn Subject,
+        registers: RegisterKind,
+        cut: bool,
+    ) -> Result<Self, Fault> {
+        Ok(Self {
+            machine: Machine::new(subject, registers, cut)?,
+            monitor: Monitor::new(subject),
+            subject,
+        })
     }
 
     /// Takes one turn. To go on from a place where something has to be chosen is to choose the first.
@@ -361,7 +393,8 @@ pub(crate) fn from_words(words: Option<&str>) -> Option<Choice> {
 
 impl TraceStep {
     pub(crate) fn new(event: &Event, turn: Turn) -> Self {
-        let choice = if event.half == Some(Half::End) { None } else { in_words(turn.choice, event.session) };
+        let choice =
+            if event.half == Some(Half::End) { None } else { in_words(turn.choice, event.session) };
         Self {
             process: event.process,
             line: event.line,
@@ -374,7 +407,11 @@ impl TraceStep {
 
     /// What the process is to do; `None` if that cannot be read.
     fn turn(&self) -> Option<Turn> {
-        Some(Turn { process: self.process, choice: from_words(self.choice.as_deref())?, garbage: self.garbage })
+        Some(Turn {
+            process: self.process,
+            choice: from_words(self.choice.as_deref())?,
+            garbage: self.garbage,
+        })
     }
 
     fn words(&self) -> String {

@@ -147,8 +147,14 @@ impl<'s> Reel<'s> {
         let mut watched = claims.properties.to_vec();
         watched.extend(property.and_then(|name| claims.property(name)));
         let meter = Meter::new(subject.size().n);
-        let mut reel =
-            Self { subject, meter, watched, frames: Vec::new(), registers: Vec::new(), places: Default::default() };
+        let mut reel = Self {
+            subject,
+            meter,
+            watched,
+            frames: Vec::new(),
+            registers: Vec::new(),
+            places: Default::default(),
+        };
         let registers = subject.layout().registers();
         if registers <= MANY {
             reel.registers = (0..registers).collect();
@@ -203,7 +209,8 @@ impl<'s> Reel<'s> {
             Shown { name: cell.name(), home, init: cell.init.text() }
         };
         // Who has crashed where the loop begins has been silent since its last step.
-        let last = |p| trace.steps.iter().rposition(|step| step.process == p).map_or(0, |last| last + 1);
+        let last =
+            |p| trace.steps.iter().rposition(|step| step.process == p).map_or(0, |last| last + 1);
         Film {
             format: FORMAT,
             version: VERSION,
@@ -213,7 +220,11 @@ impl<'s> Reel<'s> {
             registers: self.registers.iter().map(shown).collect(),
             left_out: layout.registers() - self.registers.len(),
             frames: self.frames,
-            crashes: trace.crashed.iter().map(|&process| Crash { process, after: last(process) }).collect(),
+            crashes: trace
+                .crashed
+                .iter()
+                .map(|&process| Crash { process, after: last(process) })
+                .collect(),
             trace,
         }
     }

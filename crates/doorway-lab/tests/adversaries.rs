@@ -9,7 +9,10 @@ use doorway_lab::{
 };
 
 fn subject(name: &str, n: usize) -> Box<dyn Subject> {
-    Entrant::named(name).expect("it is in the registry").build(Size::mutex(n), None, false).expect("it fits")
+    Entrant::named(name)
+        .expect("it is in the registry")
+        .build(Size::mutex(n), None, false)
+        .expect("it fits")
 }
 
 fn named(name: &str, subject: &dyn Subject, seed: u64) -> Box<dyn Scheduler> {
@@ -30,7 +33,9 @@ fn every_algorithm_finishes_under_every_adversary_without_violations() {
     for entrant in Entrant::all() {
         for name in ADVERSARIES {
             for (n, k) in [(2, 1), (7, 3)] {
-                let subject = entrant.build(entrant.claims.problem.size(n, k, 2), None, false).expect("it fits");
+                let subject = entrant
+                    .build(entrant.claims.problem.size(n, k, 2), None, false)
+                    .expect("it fits");
                 let outcome = run(&*subject, name, &passages(10, 3));
                 assert_eq!(outcome.violations, 0, "{} {name} {n}", entrant.name);
                 assert_eq!(outcome.meter.cc.passages, 10 * n as u64, "{} {name} {n}", entrant.name);
@@ -94,7 +99,8 @@ fn nobody_releases_before_all_others_wait() {
         if view.regions[p] == Region::Critical {
             released += 1;
             let others = view.able.iter().filter(|&&q| q != p);
-            others.for_each(|&q| assert!(view.machine.waits_in_vain(q), "process {q} does not wait"));
+            others
+                .for_each(|&q| assert!(view.machine.waits_in_vain(q), "process {q} does not wait"));
         }
     });
     assert_eq!(released, 8 * 30);
@@ -111,7 +117,9 @@ fn nobody_releases_before_all_others_wait() {
 fn remote_writes_are_held_back_while_anybody_does_anything_else() {
     let (mut writes, mut before) = (0, false);
     watch("yang-anderson", 8, "locality-aware:hold-writes", |view, p| {
-        let is_write = |q: usize| view.machine.pending(q).kind == Kind::Write && view.machine.pending(q).remote;
+        let is_write = |q: usize| {
+            view.machine.pending(q).kind == Kind::Write && view.machine.pending(q).remote
+        };
         // They come all at once; what matters is when they begin.
         let begins = is_write(p) && !before;
         before = is_write(p);
@@ -131,7 +139,9 @@ fn the_victim_pays() {
     for n in [8, 16] {
         let subject = subject("burns-lamport", n);
         let dearest = |name: &str| {
-            let of_the_last = |seed| run(&*subject, name, &passages(20, seed)).meter.by_process[n - 1].0.max as f64;
+            let of_the_last = |seed| {
+                run(&*subject, name, &passages(20, seed)).meter.by_process[n - 1].0.max as f64
+            };
             (0..10).map(of_the_last).sum::<f64>() / 10.0
         };
         let (chance, victim) = (dearest("random"), dearest("strong-adaptive:victim"));
@@ -157,8 +167,12 @@ fn attempts(n: usize, name: &str) -> (f64, f64) {
 #[test]
 fn backpacks_are_closed_before_others_get_in() {
     for n in [16, 64] {
-        let (chance, closed) = (attempts(n, "locality-aware"), attempts(n, "locality-aware:backpack"));
-        assert!(closed.0 > 1.4 * chance.0 && closed.1 > 1.3 * chance.1, "n = {n}: {closed:?} against {chance:?}");
+        let (chance, closed) =
+            (attempts(n, "locality-aware"), attempts(n, "locality-aware:backpack"));
+        assert!(
+            closed.0 > 1.4 * chance.0 && closed.1 > 1.3 * chance.1,
+            "n = {n}: {closed:?} against {chance:?}"
+        );
     }
     let [few, many] = [16, 256].map(|n| attempts(n, "locality-aware:backpack").1);
     assert!(many < 1.25 * few, "{many} among 256, {few} among 16");

@@ -1,9 +1,16 @@
 //! The engine of the semaphore where newcomers may barge.
 
-use doorway_core::{Algorithm, Fate, Property, Setting, engines::semaphore::barging::BargingTicket};
+use doorway_core::{
+    Algorithm, Fate, Property, Setting, engines::semaphore::barging::BargingTicket,
+};
 use doorway_lab::{Options, Progress, Report, build, check};
 
-fn explore(setting: Setting, mutant: Option<&'static str>, abandons: bool, properties: &[Property]) -> Report {
+fn explore(
+    setting: Setting,
+    mutant: Option<&'static str>,
+    abandons: bool,
+    properties: &[Property],
+) -> Report {
     let subject = if abandons {
         build::<BargingTicket<true>, _, _, _>(setting.size, mutant, true)
     } else {
@@ -46,14 +53,18 @@ fn no_slot_is_lost_to_a_place_that_is_given_up() {
 /// What it gives up.
 #[test]
 fn newcomers_overtake() {
-    let verdict = explore(Setting::slots(2, 1).passages(2), None, false, &[Property::OrderedEntry]).verdicts.remove(0);
+    let verdict = explore(Setting::slots(2, 1).passages(2), None, false, &[Property::OrderedEntry])
+        .verdicts
+        .remove(0);
     assert_eq!(verdict.holds, Some(false), "{}", verdict.scope);
 }
 
 #[test]
 fn every_mutant_is_caught() {
     for mutant in <BargingTicket>::CLAIMS.mutants {
-        let Fate::Breaks { property, setting } = mutant.fate else { panic!("{} is not to be caught", mutant.name) };
+        let Fate::Breaks { property, setting } = mutant.fate else {
+            panic!("{} is not to be caught", mutant.name)
+        };
         let abandons = setting.endless.is_none();
         let verdict = explore(setting, Some(mutant.name), abandons, &[property]).verdicts.remove(0);
         assert_eq!(verdict.holds, Some(false), "{}: {}", mutant.name, verdict.scope);

@@ -5,7 +5,13 @@ use doorway_core::{ANY_NUMBER, Fate, Problem, Property, RegisterKind, Setting, S
 use doorway_lab::{Entrant, Options, Progress, Report, check, trace::Trace};
 
 fn options(properties: &[Property], registers: RegisterKind) -> Options {
-    Options { registers, properties: properties.to_vec(), max_states: 12_000_000, workers: 2, ..Options::default() }
+    Options {
+        registers,
+        properties: properties.to_vec(),
+        max_states: 12_000_000,
+        workers: 2,
+        ..Options::default()
+    }
 }
 
 /// The properties in a setting.
@@ -25,11 +31,14 @@ fn run_killing(
     kills: Option<u32>,
     options: &Options,
 ) -> Report {
-    let mut subject = entrant.build(size, mutant, false).unwrap_or_else(|unfit| panic!("{}: {unfit}", entrant.name));
+    let mut subject = entrant
+        .build(size, mutant, false)
+        .unwrap_or_else(|unfit| panic!("{}: {unfit}", entrant.name));
     if let Some(most) = kills {
         assert!(subject.let_kill(most), "{}: deaths can be noticed", entrant.name);
     }
-    check(&*subject, options, &Progress::default()).unwrap_or_else(|fault| panic!("{}: {fault}", entrant.name))
+    check(&*subject, options, &Progress::default())
+        .unwrap_or_else(|fault| panic!("{}: {fault}", entrant.name))
 }
 
 fn all_hold(report: &Report, what: &str) {
@@ -49,11 +58,14 @@ fn settings(entrant: &Entrant) -> Vec<Setting> {
 fn affordable(entrant: &Entrant) -> Vec<Setting> {
     let least = entrant.claims.min_n;
     if entrant.claims.problem == Problem::KExclusion {
-        let few = ["k-bakery-fife", "k-bakery-safe", "timestamp-bakery", "named-lock"].contains(&entrant.name);
+        let few = ["k-bakery-fife", "k-bakery-safe", "timestamp-bakery", "named-lock"]
+            .contains(&entrant.name);
         let three = if few { Setting::slots(3, 2).passages(1) } else { Setting::slots(3, 2) };
         let mut all = vec![Setting::slots(1, 1), two(entrant), three];
         // Among three, a passage of the bounded timestamps each is more than twenty million states.
-        all.retain(|setting| setting.size.n >= least && (setting.size.n < 3 || entrant.variant != Some("bounded")));
+        all.retain(|setting| {
+            setting.size.n >= least && (setting.size.n < 3 || entrant.variant != Some("bounded"))
+        });
         return all;
     }
     if entrant.claims.problem == Problem::Group {
@@ -72,7 +84,11 @@ fn affordable(entrant: &Entrant) -> Vec<Setting> {
 
 /// Two processes: without end where a test can afford that.
 fn two(entrant: &Entrant) -> Setting {
-    let two = if entrant.claims.problem == Problem::Group { Setting::group(2, 2) } else { Setting::slots(2, 1) };
+    let two = if entrant.claims.problem == Problem::Group {
+        Setting::group(2, 2)
+    } else {
+        Setting::slots(2, 1)
+    };
     match entrant.variant {
         _ if entrant.attempts.is_some() => two.passages(1).retries(ANY_NUMBER),
         Some("bounded") => two.passages(2),
@@ -101,9 +117,12 @@ fn every_claim_holds() {
 
 #[test]
 fn every_claim_holds_on_the_weakest_registers_claimed() {
-    for entrant in Entrant::all().iter().filter(|entrant| entrant.claims.registers != RegisterKind::Atomic) {
+    for entrant in
+        Entrant::all().iter().filter(|entrant| entrant.claims.registers != RegisterKind::Atomic)
+    {
         for registers in [RegisterKind::Regular, RegisterKind::Safe] {
-            let report = run(entrant, Size::mutex(2), None, &options(entrant.claims.properties, registers));
+            let report =
+                run(entrant, Size::mutex(2), None, &options(entrant.claims.properties, registers));
             all_hold(&report, &format!("{} on {registers} registers", entrant.name));
         }
     }
@@ -114,7 +133,12 @@ fn every_refuted_property_fails() {
     for entrant in Entrant::all() {
         for &(property, setting) in entrant.claims.refuted {
             let report = run(entrant, setting.size, None, &within(setting, &[property]));
-            assert_eq!(report.verdicts[0].holds, Some(false), "{} does not have {property}", entrant.name);
+            assert_eq!(
+                report.verdicts[0].holds,
+                Some(false),
+                "{} does not have {property}",
+                entrant.name
+            );
         }
     }
 }
@@ -125,7 +149,9 @@ fn every_refuted_property_fails() {
 fn general_properties_agree_with_special_ones() {
     let verdict = |name: &str, mutant, property| {
         let entrant = Entrant::named(name).expect("it is in the registry");
-        run(entrant, Size::mutex(2), mutant, &options(&[property], RegisterKind::Atomic)).verdicts.remove(0)
+        run(entrant, Size::mutex(2), mutant, &options(&[property], RegisterKind::Atomic))
+            .verdicts
+            .remove(0)
     };
     for (name, mutant, special, general) in [
         ("bakery", None, Property::MutualExclusion, Property::KExclusion),
@@ -137,7 +163,11 @@ fn general_properties_agree_with_special_ones() {
         ("yang-anderson", None, Property::Fcfs, Property::Fife),
     ] {
         let (special, general) = (verdict(name, mutant, special), verdict(name, mutant, general));
-        assert_eq!(special.holds, general.holds, "{name} {mutant:?}: {} and {}", special.property, general.property);
+        assert_eq!(
+            special.holds, general.holds,
+            "{name} {mutant:?}: {} and {}",
+            special.property, general.property
+        );
         assert!(special.holds.is_some());
     }
 }
@@ -174,43 +204,75 @@ fn nobody_starves_beside_one_who_comes_again_and_again() {
 /// Of several under one name, the first stands for all: a mutant changes what they have in common.
 #[test]
 fn every_mutant_is_caught_or_harmless() {
-    let first = |entrant: &&Entrant| Entrant::named(entrant.name).is_some_and(|first| first.variant == entrant.variant);
+    let first = |entrant: &&Entrant| {
+        Entrant::named(entrant.name).is_some_and(|first| first.variant == entrant.variant)
+    };
     for entrant in Entrant::all().iter().filter(first) {
         for mutant in entrant.claims.mutants {
             let what = format!("{} {}", entrant.name, mutant.name);
             match mutant.fate {
                 Fate::Scripted { property, setting, script } => {
-                    let subject = entrant.build(setting.size, Some(mutant.name), false).expect("it fits");
+                    let subject =
+                        entrant.build(setting.size, Some(mutant.name), false).expect("it fits");
                     let trace = Trace::scripted(&*subject, setting.registers, property, script)
                         .unwrap_or_else(|error| panic!("{what}: {error}"));
                     let replayed = trace.replay().unwrap_or_else(|error| panic!("{what}: {error}"));
-                    assert!(property != Property::Fife || replayed.alone.is_some(), "{what}: nobody goes round alone");
+                    assert!(
+                        property != Property::Fife || replayed.alone.is_some(),
+                        "{what}: nobody goes round alone"
+                    );
                     // It is the mutation that does it.
                     let subject = entrant.build(setting.size, None, false).expect("it fits");
-                    if let Ok(trace) = Trace::scripted(&*subject, setting.registers, property, script) {
-                        let shown =
-                            trace.replay().is_ok_and(|shown| property != Property::Fife || shown.alone.is_some());
+                    if let Ok(trace) =
+                        Trace::scripted(&*subject, setting.registers, property, script)
+                    {
+                        let shown = trace
+                            .replay()
+                            .is_ok_and(|shown| property != Property::Fife || shown.alone.is_some());
                         assert!(!shown, "{what}: nothing is left to catch");
                     }
-                    assert!(trace.crashed.len() <= (entrant.claims.crashes)(setting.size), "{what}");
+                    assert!(
+                        trace.crashed.len() <= (entrant.claims.crashes)(setting.size),
+                        "{what}"
+                    );
                 }
                 Fate::Breaks { property, setting } => {
                     let registers = setting.registers;
                     let options = within(setting, &[property]);
-                    let report = run_killing(entrant, setting.size, Some(mutant.name), setting.kills, &options);
+                    let report = run_killing(
+                        entrant,
+                        setting.size,
+                        Some(mutant.name),
+                        setting.kills,
+                        &options,
+                    );
                     let verdict = &report.verdicts[0];
-                    assert_eq!(verdict.holds, Some(false), "{what} is not caught: {property} {}", verdict.scope);
+                    assert_eq!(
+                        verdict.holds,
+                        Some(false),
+                        "{what} is not caught: {property} {}",
+                        verdict.scope
+                    );
                     let trace = verdict.trace.as_ref().expect("a violation has a trace");
                     trace.replay().unwrap_or_else(|error| panic!("{what}: {error}"));
                     if registers != RegisterKind::Atomic {
                         let atomic = within(setting.on(RegisterKind::Atomic), &[property]);
                         let report = run(entrant, setting.size, Some(mutant.name), &atomic);
-                        assert_eq!(report.verdicts[0].holds, Some(true), "{what} needs no {registers} registers");
+                        assert_eq!(
+                            report.verdicts[0].holds,
+                            Some(true),
+                            "{what} needs no {registers} registers"
+                        );
                     }
                 }
                 Fate::Harmless => {
                     for setting in settings(entrant) {
-                        let report = run(entrant, setting.size, Some(mutant.name), &claims(entrant, setting));
+                        let report = run(
+                            entrant,
+                            setting.size,
+                            Some(mutant.name),
+                            &claims(entrant, setting),
+                        );
                         all_hold(&report, &what);
                     }
                 }
@@ -234,10 +296,13 @@ fn bounded_and_unbounded_runs_agree() {
             assert!(relabelled.relabelled && !plain.relabelled);
             let (without_end, bounded) = (relabelled.verdicts[0].holds, plain.verdicts[0].holds);
             match property {
-                Property::StarvationFreedom if bounded == Some(true) => assert!(without_end.is_some()),
+                Property::StarvationFreedom if bounded == Some(true) => {
+                    assert!(without_end.is_some())
+                }
                 _ => assert_eq!(without_end, bounded, "{mutant:?} {property}"),
             }
-            let steps = |report: &Report| report.verdicts[0].trace.as_ref().map(|trace| trace.steps.len());
+            let steps =
+                |report: &Report| report.verdicts[0].trace.as_ref().map(|trace| trace.steps.len());
             // A shortest run to a bad state is as long in one as in the other; loops may be found at other places.
             if matches!(property, Property::MutualExclusion | Property::Fcfs) {
                 assert_eq!(steps(&relabelled), steps(&plain), "{mutant:?} {property}");
@@ -260,9 +325,11 @@ fn abandoning_keeps_exclusion_and_order() {
         Property::BoundedExit,
     ];
     for entrant in Entrant::all() {
-        let properties: Vec<_> = entrant.claims.properties.iter().copied().filter(|p| kept.contains(p)).collect();
+        let properties: Vec<_> =
+            entrant.claims.properties.iter().copied().filter(|p| kept.contains(p)).collect();
         // The Black-White Bakery's numbers are plain ones, and without a bound they go on for ever (see below).
-        let passages = if entrant.name == "black-white-bakery" { Some(3) } else { two(entrant).passages };
+        let passages =
+            if entrant.name == "black-white-bakery" { Some(3) } else { two(entrant).passages };
         let options = Options { passages, ..options(&properties, RegisterKind::Atomic) };
         let size = two(entrant).size;
         let report = abandoning(entrant, size, &options);
@@ -275,9 +342,14 @@ fn abandoning_keeps_exclusion_and_order() {
         }
         // With passages bounded, and with them how often a place is given up, nobody gets stuck either.
         let mut claimed = entrant.claims.properties.to_vec();
-        claimed.retain(|property| entrant.name != "black-white-bakery" || *property != Property::BoundedRegisters);
+        claimed.retain(|property| {
+            entrant.name != "black-white-bakery" || *property != Property::BoundedRegisters
+        });
         let bounded = Options { passages: Some(2), properties: claimed, ..options };
-        all_hold(&abandoning(entrant, size, &bounded), &format!("{} with few abandoned places", entrant.name));
+        all_hold(
+            &abandoning(entrant, size, &bounded),
+            &format!("{} with few abandoned places", entrant.name),
+        );
     }
 }
 
@@ -285,12 +357,15 @@ fn abandoning_keeps_exclusion_and_order() {
 /// take turns at giving up take ever larger numbers.
 #[test]
 fn abandoning_for_ever_starves_and_outgrows() {
-    for (name, property) in
-        [("bakery", Property::StarvationFreedom), ("black-white-bakery", Property::BoundedRegisters)]
-    {
+    for (name, property) in [
+        ("bakery", Property::StarvationFreedom),
+        ("black-white-bakery", Property::BoundedRegisters),
+    ] {
         let entrant = Entrant::named(name).expect("it is in the registry");
         let verdict =
-            abandoning(entrant, Size::mutex(3), &options(&[property], RegisterKind::Atomic)).verdicts.remove(0);
+            abandoning(entrant, Size::mutex(3), &options(&[property], RegisterKind::Atomic))
+                .verdicts
+                .remove(0);
         assert_eq!(verdict.holds, Some(false), "{name} {property}");
         verdict.trace.expect("a violation has a trace").replay().expect("the trace replays");
     }

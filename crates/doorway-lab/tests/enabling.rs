@@ -11,7 +11,12 @@ use doorway_lab::{Entrant, Options, Progress, Subject, Verdict, check};
 use Property::{FifoEnabling, KDeadlockAvoidance, KExclusion, StarvationFreedom};
 
 fn decide(subject: &dyn Subject, property: Property, passages: Option<u32>) -> Verdict {
-    let options = Options { passages, properties: vec![property], max_states: 2_000_000, ..Options::default() };
+    let options = Options {
+        passages,
+        properties: vec![property],
+        max_states: 2_000_000,
+        ..Options::default()
+    };
     let report = check(subject, &options, &Progress::default()).expect("it runs");
     assert!(report.complete || report.verdicts[0].holds == Some(false));
     report.verdicts.into_iter().next().expect("one was asked for")
@@ -68,7 +73,10 @@ fn a_bank_stands_still_behind_its_head() {
     for (n, k) in [(3, 2), (4, 2), (4, 3)] {
         let (steps, from, shows) = fails(Slots::Bank, n, k, KDeadlockAvoidance);
         assert_eq!((steps, from), (3, Some(2)), "({n}, {k}): {shows}");
-        assert!(shows.contains(&format!("waits to enter, and only 1 of k = {k} are enabled")), "{shows}");
+        assert!(
+            shows.contains(&format!("waits to enter, and only 1 of k = {k} are enabled")),
+            "{shows}"
+        );
     }
     for (n, k) in SIZES {
         holds(Slots::Bank, n, k, FifoEnabling);
@@ -87,7 +95,9 @@ fn waiting_to_leave_counts_too() {
         let (steps, from, shows) = fails(Slots::LeavesInOrder, n, k, FifoEnabling);
         assert_eq!((steps, from), (3, None), "({n}, {k}): {shows}");
         assert!(
-            shows.contains("it is in its critical section after step 3 and enabled to leave after step 3"),
+            shows.contains(
+                "it is in its critical section after step 3 and enabled to leave after step 3"
+            ),
             "{shows}"
         );
         let (steps, from, shows) = fails(Slots::LeavesInOrder, n, k, KDeadlockAvoidance);
@@ -131,8 +141,16 @@ fn with_passages_bounded_who_is_done_is_not_enabled() {
             for kind in [Slots::Queue, Slots::Tickets] {
                 for property in [FifoEnabling, KDeadlockAvoidance] {
                     let verdict = decide(&*slots(kind, n, k), property, Some(passages));
-                    assert_eq!(verdict.holds, Some(true), "{kind:?} ({n}, {k}), {passages} passages: {property}");
-                    assert!(verdict.scope.contains("says nothing of runs with more passages"), "{}", verdict.scope);
+                    assert_eq!(
+                        verdict.holds,
+                        Some(true),
+                        "{kind:?} ({n}, {k}), {passages} passages: {property}"
+                    );
+                    assert!(
+                        verdict.scope.contains("says nothing of runs with more passages"),
+                        "{}",
+                        verdict.scope
+                    );
                 }
             }
         }

@@ -5,15 +5,22 @@ mod common;
 
 use common::{Toy, toy};
 use doorway_core::{Property, RegisterKind};
-use doorway_lab::{Choice, Entrant, Fault, Options, Progress, Random, Report, Subject, check, machine::Machine};
+use doorway_lab::{
+    Choice, Entrant, Fault, Options, Progress, Random, Report, Subject, check, machine::Machine,
+};
 
 /// Explores two passages; decides mutual exclusion.
 fn safety(subject: &dyn Subject, registers: RegisterKind) -> Result<Report, Fault> {
     explore(subject, registers, Property::MutualExclusion)
 }
 
-fn explore(subject: &dyn Subject, registers: RegisterKind, property: Property) -> Result<Report, Fault> {
-    let options = Options { passages: Some(2), registers, properties: vec![property], ..Options::default() };
+fn explore(
+    subject: &dyn Subject,
+    registers: RegisterKind,
+    property: Property,
+) -> Result<Report, Fault> {
+    let options =
+        Options { passages: Some(2), registers, properties: vec![property], ..Options::default() };
     check(subject, &options, &Progress::default())
 }
 
@@ -32,7 +39,12 @@ fn compare(subject: &dyn Subject, schedules: u64, steps: u64, seed: u64) -> u64 
             let choice = moves[random.below(moves.len() as u64) as usize].choice;
             let a = cut.step(p, choice, None).expect("it runs cut");
             let b = uncut.step(p, choice, None).expect("it runs uncut");
-            assert_eq!((a.line, a.access, a.from, a.to), (b.line, b.access, b.from, b.to), "{}", subject.name());
+            assert_eq!(
+                (a.line, a.access, a.from, a.to),
+                (b.line, b.access, b.from, b.to),
+                "{}",
+                subject.name()
+            );
             compared += 1;
         }
     }
@@ -44,7 +56,8 @@ fn cut_and_uncut_replays_agree_access_by_access() {
     let mut schedules = 0;
     for entrant in Entrant::all() {
         for n in [2, 3, 5] {
-            let subject = entrant.build(entrant.claims.problem.size(n, 1, 2), None, true).expect("it fits");
+            let subject =
+                entrant.build(entrant.claims.problem.size(n, 1, 2), None, true).expect("it fits");
             compare(&*subject, 9_000, 24, n as u64);
             // A few long ones: an uncut record grows with every failed wait, and its replay with it.
             compare(&*subject, 20, 1_500, n as u64 + 100);
@@ -72,7 +85,10 @@ fn nested_loops_do_not_take_each_others_marks() {
 #[test]
 fn a_round_without_an_access_is_an_error_where_it_has_no_end() {
     let fault = safety(&*toy(Toy::IdleRepeat, 2), RegisterKind::Atomic).err();
-    assert!(matches!(fault, Some(Fault::IdleIteration(place)) if place.file().ends_with("common/mod.rs")), "{fault:?}");
+    assert!(
+        matches!(fault, Some(Fault::IdleIteration(place)) if place.file().ends_with("common/mod.rs")),
+        "{fault:?}"
+    );
     let subject = toy(Toy::IdleEach, 2);
     assert!(safety(&*subject, RegisterKind::Atomic).is_ok());
     assert!(compare(&*subject, 500, 60, 3) > 5_000);
@@ -99,8 +115,10 @@ fn interior_mutability_is_found_out() {
 #[test]
 fn regular_registers_allow_new_old_inversion_and_atomic_ones_do_not() {
     let subject = toy(Toy::Inversion, 2);
-    let inverted =
-        |registers| explore(&*subject, registers, Property::BoundedRegisters).expect("it runs").verdicts[0].holds;
+    let inverted = |registers| {
+        explore(&*subject, registers, Property::BoundedRegisters).expect("it runs").verdicts[0]
+            .holds
+    };
     assert_eq!(inverted(RegisterKind::Atomic), Some(true));
     assert_eq!(inverted(RegisterKind::Regular), Some(false));
     assert_eq!(inverted(RegisterKind::Safe), Some(false));

@@ -12,7 +12,8 @@ use doorway_core::Size;
 use doorway_lab::{Comparison, Entrant, Incomparable, Progress, Subject, equivalent};
 
 fn compare(first: &dyn Subject, second: &dyn Subject, passages: Option<u32>) -> Comparison {
-    equivalent(first, second, passages, 5_000_000, &Progress::default()).expect("they can be compared")
+    equivalent(first, second, passages, 5_000_000, &Progress::default())
+        .expect("they can be compared")
 }
 
 fn named(name: &str, n: usize) -> Box<dyn Subject> {
@@ -33,11 +34,20 @@ fn schedule(comparison: &Comparison) -> Vec<usize> {
 fn tickets_are_a_queue() {
     for (n, k) in [(2, 1), (3, 1), (3, 2), (4, 2)] {
         for passages in [None, Some(2)] {
-            let comparison = compare(&*slots(Slots::Queue, n, k), &*slots(Slots::Tickets, n, k), passages);
-            assert_eq!((comparison.holds, comparison.complete), (Some(true), true), "({n}, {k}): {}", comparison.scope);
+            let comparison =
+                compare(&*slots(Slots::Queue, n, k), &*slots(Slots::Tickets, n, k), passages);
+            assert_eq!(
+                (comparison.holds, comparison.complete),
+                (Some(true), true),
+                "({n}, {k}): {}",
+                comparison.scope
+            );
             assert_eq!(comparison.relabelled, passages.is_none());
             assert!(comparison.difference.is_none());
-            println!("({n}, {k}) {passages:?}: {} states, {} steps", comparison.states, comparison.transitions);
+            println!(
+                "({n}, {k}) {passages:?}: {} states, {} steps",
+                comparison.states, comparison.transitions
+            );
         }
     }
 }
@@ -49,7 +59,8 @@ fn tickets_that_are_not_validated_are_missed() {
     for (n, k) in [(2, 1), (3, 2), (4, 2), (4, 3)] {
         for passages in [None, Some(2)] {
             for swapped in [false, true] {
-                let (queue, tickets) = (slots(Slots::Queue, n, k), slots(Slots::StingyTickets, n, k));
+                let (queue, tickets) =
+                    (slots(Slots::Queue, n, k), slots(Slots::StingyTickets, n, k));
                 let comparison = match swapped {
                     false => compare(&*queue, &*tickets, passages),
                     true => compare(&*tickets, &*queue, passages),
@@ -62,7 +73,11 @@ fn tickets_that_are_not_validated_are_missed() {
                 assert_eq!((queued.to.letter(), ticketed.to.letter()), ('C', 'T'));
                 let p = last.first.process;
                 for q in 0..n {
-                    assert_eq!(difference.first[q].letter() == difference.second[q].letter(), q != p, "process {q}");
+                    assert_eq!(
+                        difference.first[q].letter() == difference.second[q].letter(),
+                        q != p,
+                        "process {q}"
+                    );
                 }
             }
         }
@@ -109,7 +124,8 @@ fn what_depends_on_unknown_widths_is_not_decided() {
 #[test]
 fn a_search_that_is_cut_short_decides_nothing() {
     let (queue, tickets) = (slots(Slots::Queue, 4, 2), slots(Slots::Tickets, 4, 2));
-    let comparison = equivalent(&*queue, &*tickets, None, 100, &Progress::default()).expect("they can be compared");
+    let comparison = equivalent(&*queue, &*tickets, None, 100, &Progress::default())
+        .expect("they can be compared");
     assert_eq!((comparison.holds, comparison.complete), (None, false));
     assert!(comparison.scope.contains("raise --max-states"), "{}", comparison.scope);
 }
@@ -121,7 +137,10 @@ fn what_cannot_be_compared_is_refused() {
     let sizes = equivalent(&*two, &*slots(Slots::Queue, 3, 1), None, 100, &none).err();
     assert_eq!(sizes, Some(Incomparable::Sizes(2, 3)));
     let coin = toy(Toy::Coin(3), 2);
-    assert_eq!(equivalent(&*coin, &*coin, None, 100, &none).err(), Some(Incomparable::Choices("playground")));
+    assert_eq!(
+        equivalent(&*coin, &*coin, None, 100, &none).err(),
+        Some(Incomparable::Choices("playground"))
+    );
     let bakery = Entrant::named("bakery").expect("there is a bakery");
     let gives_up = bakery.build(Size::mutex(2), None, true).expect("it fits");
     let refused = equivalent(&*gives_up, &*gives_up, Some(1), 10_000, &none).err();

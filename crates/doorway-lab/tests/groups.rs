@@ -1,8 +1,8 @@
 //! Group mutual exclusion: what paper 002 says of its algorithms beside their claims.
 
 use doorway_core::{
-    Algorithm, Claims, Exclusion, Layout, Memory, Property, RegisterKind, Session, Setting, Size, Unfit,
-    algorithms::group::GroupBlackWhiteBakery,
+    Algorithm, Claims, Exclusion, Layout, Memory, Property, RegisterKind, Session, Setting, Size,
+    Unfit, algorithms::group::GroupBlackWhiteBakery,
 };
 use doorway_lab::{
     Entrant, Options, Progress, Report, Subject, build, check,
@@ -15,7 +15,10 @@ use doorway_lab::{
 const BLACK_WHITE: &str = "group-black-white-bakery";
 
 fn subject(name: &str, size: Size, mutant: Option<&'static str>) -> Box<dyn Subject> {
-    Entrant::named(name).expect("it is in the registry").build(size, mutant, false).expect("it fits")
+    Entrant::named(name)
+        .expect("it is in the registry")
+        .build(size, mutant, false)
+        .expect("it fits")
 }
 
 fn options(setting: Setting, properties: &[Property]) -> Options {
@@ -29,13 +32,19 @@ fn options(setting: Setting, properties: &[Property]) -> Options {
     }
 }
 
-fn decide(name: &str, mutant: Option<&'static str>, setting: Setting, properties: &[Property]) -> Report {
+fn decide(
+    name: &str,
+    mutant: Option<&'static str>,
+    setting: Setting,
+    properties: &[Property],
+) -> Report {
     let subject = subject(name, setting.size, mutant);
     check(&*subject, &options(setting, properties), &Progress::default()).expect("it runs")
 }
 
 fn run(subject: &dyn Subject, name: &str, how: &Simulation) -> Outcome {
-    let mut scheduler = scheduler::<ScheduleError>(name, subject, how.seed, |_| unreachable!()).expect("it exists");
+    let mut scheduler =
+        scheduler::<ScheduleError>(name, subject, how.seed, |_| unreachable!()).expect("it exists");
     simulate(subject, how, &mut *scheduler).expect("it runs")
 }
 
@@ -58,10 +67,15 @@ fn numbers_go_up_to_one_more_than_there_are_processes() {
 #[test]
 fn the_space_is_what_the_page_says() {
     for (n, sessions) in [(2, 2), (3, 2), (2, 5)] {
-        let report = decide(BLACK_WHITE, None, Setting::group(n, sessions), &[Property::BoundedRegisters]);
+        let report =
+            decide(BLACK_WHITE, None, Setting::group(n, sessions), &[Property::BoundedRegisters]);
         let token = 1 + sessions + sessions * 2 * (n + 1);
         let bits = 1 + n as u32 * (1 + token.next_power_of_two().ilog2());
-        assert!(report.bits.is_some_and(|reached| reached <= u64::from(bits)), "n = {n}: {:?} of {bits}", report.bits);
+        assert!(
+            report.bits.is_some_and(|reached| reached <= u64::from(bits)),
+            "n = {n}: {:?} of {bits}",
+            report.bits
+        );
     }
 }
 
@@ -79,12 +93,16 @@ fn the_naive_generalisation_fails_by_the_papers_schedule() {
     let (until, _) = SECTION_6_SCRIPT.rsplit_once("1 until remainder").expect("P_j leaves at last");
     let shown = |mutant| {
         let subject = subject(BLACK_WHITE, size, mutant);
-        let trace = Trace::scripted(&*subject, RegisterKind::Atomic, Property::SessionExclusion, until);
+        let trace =
+            Trace::scripted(&*subject, RegisterKind::Atomic, Property::SessionExclusion, until);
         trace.expect("it can be followed").replay().is_ok()
     };
     assert!(shown(Some("naive")));
     for mutant in [None, Some("without-line-25"), Some("without-line-26")] {
-        assert!(!shown(mutant), "{mutant:?}: alone, neither line 25 nor line 26 is missed in this schedule");
+        assert!(
+            !shown(mutant),
+            "{mutant:?}: alone, neither line 25 nor line 26 is missed in this schedule"
+        );
     }
 }
 
@@ -111,9 +129,15 @@ fn the_naive_generalisation_breaks_the_invariant_first() {
 #[test]
 fn one_session_is_shared_by_all() {
     for entrant in ["group-bakery", BLACK_WHITE, "strong-group-bakery"] {
-        let verdict = decide(entrant, None, Setting::group(2, 1), &[Property::MutualExclusion]).verdicts.remove(0);
+        let verdict = decide(entrant, None, Setting::group(2, 1), &[Property::MutualExclusion])
+            .verdicts
+            .remove(0);
         assert_eq!(verdict.holds, Some(false), "{entrant}: two of one session are in together");
-        let all = [Property::SessionExclusion, Property::ConcurrentEntry, Property::StrongConcurrentEntry];
+        let all = [
+            Property::SessionExclusion,
+            Property::ConcurrentEntry,
+            Property::StrongConcurrentEntry,
+        ];
         for verdict in decide(entrant, None, Setting::group(2, 1), &all).verdicts {
             assert_eq!(verdict.holds, Some(true), "{entrant}: {}", verdict.property);
         }
@@ -166,7 +190,13 @@ where
 
     fn keep(&self, _: usize) {}
 
-    fn doorway(&self, m: &mut M, p: usize, session: Session, (): ()) -> Result<Self::Pass, M::Halt> {
+    fn doorway(
+        &self,
+        m: &mut M,
+        p: usize,
+        session: Session,
+        (): (),
+    ) -> Result<Self::Pass, M::Halt> {
         self.0.doorway(m, p, session, ())
     }
     fn waiting(&self, m: &mut M, p: usize, pass: Self::Pass) -> Result<Self::Pass, M::Halt> {
@@ -186,15 +216,21 @@ where
 fn a_place_that_is_given_up_breaks_the_invariant() {
     let subject = build::<GivesUp, _, _, _>(Size::group(3, 2), None, true).expect("it fits");
     let setting = Setting::group(3, 2).passages(2);
-    let found = check(&*subject, &options(setting, &[Property::SessionExclusion]), &Progress::default());
+    let found =
+        check(&*subject, &options(setting, &[Property::SessionExclusion]), &Progress::default());
     assert_eq!(found.expect("it runs").verdicts[0].holds, Some(false));
 }
 
 fn worst_in_cc(name: &str, n: usize, scheduler: &str) -> u64 {
     let entrant = Entrant::named(name).expect("it is in the registry");
-    let subject = entrant.build(entrant.claims.problem.size(n, 1, 2), None, false).expect("it fits");
-    let how =
-        Simulation { passages: if scheduler == SECTION_4 { 1 } else { 4 }, seed: 1, crashes: 0, max_steps: 50_000_000 };
+    let subject =
+        entrant.build(entrant.claims.problem.size(n, 1, 2), None, false).expect("it fits");
+    let how = Simulation {
+        passages: if scheduler == SECTION_4 { 1 } else { 4 },
+        seed: 1,
+        crashes: 0,
+        max_steps: 50_000_000,
+    };
     let outcome = run(&*subject, scheduler, &how);
     assert!(!outcome.cut_off && !outcome.stuck && outcome.violations == 0);
     outcome.meter.cc.max
@@ -204,12 +240,17 @@ fn worst_in_cc(name: &str, n: usize, scheduler: &str) -> u64 {
 #[test]
 fn the_paper_is_linear_where_the_literature_is_quadratic() {
     let (few, many) = (8, 32);
-    let quadratic = worst_in_cc("burns-lamport", many, SECTION_4) / worst_in_cc("burns-lamport", few, SECTION_4);
+    let quadratic = worst_in_cc("burns-lamport", many, SECTION_4)
+        / worst_in_cc("burns-lamport", few, SECTION_4);
     assert!(quadratic >= 14, "{quadratic} times as much for four times as many");
     for name in ["group-bakery", BLACK_WHITE, "strong-group-bakery"] {
         for scheduler in ["random", "pct", "round-robin"] {
-            let growth = worst_in_cc(name, many, scheduler) as f64 / worst_in_cc(name, few, scheduler) as f64;
-            assert!((2.5..6.0).contains(&growth), "{name} {scheduler}: {growth} times as much for four times as many");
+            let growth = worst_in_cc(name, many, scheduler) as f64
+                / worst_in_cc(name, few, scheduler) as f64;
+            assert!(
+                (2.5..6.0).contains(&growth),
+                "{name} {scheduler}: {growth} times as much for four times as many"
+            );
         }
     }
 }
@@ -229,7 +270,9 @@ fn the_references_of_group_locks_grow_with_n() {
         };
         let entrant = Entrant::named(name).expect("it is in the registry");
         let measured = measure(entrant, &sweep, &Watch::default()).expect("it runs");
-        let growth = measured.curves[0].growth(|point| point.cc.max as f64).expect("there are enough points");
+        let growth = measured.curves[0]
+            .growth(|point| point.cc.max as f64)
+            .expect("there are enough points");
         assert_eq!(growth.class, Class::Linear, "{name}: {growth:?}");
         // A look at a copy is free, a look at another's memory is not.
         let (cc, dsm) = measured.waiting.expect("somebody can be kept waiting").per_look();

@@ -14,14 +14,19 @@ fn explore<const BATCHING: u32, const ALONE: bool>(
     abandons: bool,
     properties: &[Property],
 ) -> Report {
-    let subject = build::<ParkedSessions<BATCHING, ALONE>, _, _, _>(setting.size, mutant, abandons).expect("it fits");
+    let subject = build::<ParkedSessions<BATCHING, ALONE>, _, _, _>(setting.size, mutant, abandons)
+        .expect("it fits");
     let options = options(setting, properties, 12_000_000);
     let report = check(&*subject, &options, &Progress::default()).expect("it runs");
     println!("{setting:?} {mutant:?} {} states", report.states);
     report
 }
 
-fn all_hold<const BATCHING: u32, const ALONE: bool>(setting: Setting, abandons: bool, properties: &[Property]) {
+fn all_hold<const BATCHING: u32, const ALONE: bool>(
+    setting: Setting,
+    abandons: bool,
+    properties: &[Property],
+) {
     let report = explore::<BATCHING, ALONE>(setting, None, abandons, properties);
     assert!(report.complete, "{setting:?}: incomplete");
     for verdict in &report.verdicts {
@@ -49,7 +54,8 @@ fn every_claim_holds() {
 /// Who has a session of its own is alone, though the checker believes that all ask for the same.
 #[test]
 fn a_session_of_ones_own_is_a_mutex() {
-    let claims = [Property::MutualExclusion, Property::StarvationFreedom, Property::DeadlockFreedom];
+    let claims =
+        [Property::MutualExclusion, Property::StarvationFreedom, Property::DeadlockFreedom];
     all_hold::<0, true>(Setting::group(2, 1), false, &claims);
     all_hold::<0, true>(Setting::group(3, 1), false, &claims);
 }
@@ -59,7 +65,9 @@ fn a_session_of_ones_own_is_a_mutex() {
 fn batching_gives_up_the_order_and_nothing_else() {
     all_hold::<1, false>(Setting::group(2, 2), false, UNORDERED);
     all_hold::<1, false>(Setting::group(3, 2), false, UNORDERED);
-    let verdict = explore::<1, false>(Setting::group(3, 2), None, false, &[Property::OrderedEntry]).verdicts.remove(0);
+    let verdict = explore::<1, false>(Setting::group(3, 2), None, false, &[Property::OrderedEntry])
+        .verdicts
+        .remove(0);
     assert_eq!(verdict.holds, Some(false), "{}", verdict.scope);
 }
 
@@ -83,9 +91,13 @@ fn what_is_not_promised_is_shown() {
 #[test]
 fn every_mutant_is_caught() {
     for mutant in ParkedSessions::<0, false>::CLAIMS.mutants {
-        let Fate::Breaks { property, setting } = mutant.fate else { panic!("{} is not to be caught", mutant.name) };
+        let Fate::Breaks { property, setting } = mutant.fate else {
+            panic!("{} is not to be caught", mutant.name)
+        };
         let abandons = setting.passages.is_some();
-        let verdict = explore::<0, false>(setting, Some(mutant.name), abandons, &[property]).verdicts.remove(0);
+        let verdict = explore::<0, false>(setting, Some(mutant.name), abandons, &[property])
+            .verdicts
+            .remove(0);
         assert_eq!(verdict.holds, Some(false), "{}: {}", mutant.name, verdict.scope);
         // It is the mutation that does it.
         let verdict = explore::<0, false>(setting, None, abandons, &[property]).verdicts.remove(0);

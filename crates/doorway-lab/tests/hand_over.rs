@@ -9,8 +9,9 @@
 use std::ops::ControlFlow::{Break, Continue};
 
 use doorway_core::{
-    ANY_NUMBER, Algorithm, Claims, CompareAndSwap, Exclusion, Fate, FetchAndAdd, Home, Layout, Local, Mutant,
-    Primitive, Problem, Property, RegisterKind, Relabel, Rmr, Session, Setting, Size, Unfit,
+    ANY_NUMBER, Algorithm, Claims, CompareAndSwap, Exclusion, Fate, FetchAndAdd, Home, Layout,
+    Local, Mutant, Primitive, Problem, Property, RegisterKind, Relabel, Rmr, Session, Setting,
+    Size, Unfit,
     engines::named_lock::{Life, Mortal, Owner, Place, State, Table},
 };
 use doorway_lab::{Progress, Report, build, check};
@@ -46,7 +47,11 @@ const MUTANTS: &[Mutant] = &[
         "a process that finds the owner of an entry dead claims it, whichever process owns it by now",
         Property::StarvationFreedom,
     ),
-    mutant("hands-over-by-a-write", "an entry is handed over, whichever process owns it by now", Property::KExclusion),
+    mutant(
+        "hands-over-by-a-write",
+        "an entry is handed over, whichever process owns it by now",
+        Property::KExclusion,
+    ),
     mutant(
         "claims-beyond-the-used",
         "a process that claims a new entry does not count it as used",
@@ -139,7 +144,8 @@ impl HandOver {
         M: CompareAndSwap + FetchAndAdd + Mortal,
     {
         let life = m.fetch_and_add(self.0.deaths(p), 1)? + 1;
-        let handed = self.0.hand_over(m, pass.entry, Owner::new(p, pass.life), Owner::new(p, life))?;
+        let handed =
+            self.0.hand_over(m, pass.entry, Owner::new(p, pass.life), Owner::new(p, life))?;
         Ok((life, handed))
     }
 }
@@ -188,7 +194,12 @@ impl<M: CompareAndSwap + FetchAndAdd + Mortal> Exclusion<M> for HandOver {
     }
 }
 
-fn explore(model: usize, setting: Setting, mutant: Option<&'static str>, properties: &[Property]) -> Report {
+fn explore(
+    model: usize,
+    setting: Setting,
+    mutant: Option<&'static str>,
+    properties: &[Property],
+) -> Report {
     let size = Size { sessions: model, ..setting.size };
     let mut subject = build::<HandOver, _, _, _>(size, mutant, false).expect("it fits");
     if let Some(most) = setting.kills {
@@ -207,11 +218,22 @@ fn an_entry_that_is_handed_over_belongs_to_one_process() {
         (UNUSED, Setting::slots(2, 1).passages(1).kills(ANY_NUMBER)),
         (UNUSED, Setting::slots(2, 2).passages(1).kills(ANY_NUMBER)),
     ] {
-        let report = explore(model, setting, None, &[Property::KExclusion, Property::StarvationFreedom]);
-        println!("model {model}, {setting:?}: {} states, {:.1} s", report.states, report.elapsed.as_secs_f64());
+        let report =
+            explore(model, setting, None, &[Property::KExclusion, Property::StarvationFreedom]);
+        println!(
+            "model {model}, {setting:?}: {} states, {:.1} s",
+            report.states,
+            report.elapsed.as_secs_f64()
+        );
         assert!(report.complete, "{setting:?}: incomplete");
         for verdict in &report.verdicts {
-            assert_eq!(verdict.holds, Some(true), "{setting:?}: {} ({})", verdict.property, verdict.scope);
+            assert_eq!(
+                verdict.holds,
+                Some(true),
+                "{setting:?}: {} ({})",
+                verdict.property,
+                verdict.scope
+            );
         }
     }
 }
@@ -219,10 +241,16 @@ fn an_entry_that_is_handed_over_belongs_to_one_process() {
 #[test]
 fn its_mutants_are_caught() {
     for mutant in MUTANTS {
-        let Fate::Breaks { property, setting } = mutant.fate else { panic!("{} is not to be caught", mutant.name) };
+        let Fate::Breaks { property, setting } = mutant.fate else {
+            panic!("{} is not to be caught", mutant.name)
+        };
         let model = if mutant.name == "claims-beyond-the-used" { UNUSED } else { USED };
         let verdict = explore(model, setting, Some(mutant.name), &[property]).verdicts.remove(0);
         assert_eq!(verdict.holds, Some(false), "{}: {}", mutant.name, verdict.scope);
-        println!("{}: {property}, {} steps", mutant.name, verdict.trace.map_or(0, |trace| trace.steps.len()));
+        println!(
+            "{}: {property}, {} steps",
+            mutant.name,
+            verdict.trace.map_or(0, |trace| trace.steps.len())
+        );
     }
 }

@@ -31,7 +31,9 @@ impl<'s> Tale<'s> {
 fn section_5(name: &str) -> Option<usize> {
     let subject = subject(name, 4, 2, None);
     let mut tale = Tale::of(&*subject);
-    for (p, region) in [(0, Region::Waiting), (1, Region::Critical), (2, Region::Waiting), (3, Region::Waiting)] {
+    for (p, region) in
+        [(0, Region::Waiting), (1, Region::Critical), (2, Region::Waiting), (3, Region::Waiting)]
+    {
         assert!(tale.until(p, region, 100).is_some(), "{name}: process {p} gets there");
     }
     tale.until(0, Region::Critical, 10_000)
@@ -52,8 +54,8 @@ fn section_5_is_a_trace() {
     let script = "0 until waiting\n1 until critical\n2 until waiting\n3 until waiting";
     let replayed = |name| {
         let subject = subject(name, 4, 2, None);
-        let trace =
-            Trace::scripted(&*subject, RegisterKind::Atomic, Property::Fife, script).expect("it can be followed");
+        let trace = Trace::scripted(&*subject, RegisterKind::Atomic, Property::Fife, script)
+            .expect("it can be followed");
         trace.replay().expect("p2 overtakes p1").alone
     };
     assert_eq!(replayed("k-bakery"), Some(0));
@@ -64,8 +66,13 @@ fn section_5_is_a_trace() {
 #[test]
 fn a_script_must_show_what_it_is_about() {
     let subject = subject("k-bakery", 4, 2, None);
-    let trace = Trace::scripted(&*subject, RegisterKind::Atomic, Property::Fife, "0 until critical\n1 until critical")
-        .expect("it can be followed");
+    let trace = Trace::scripted(
+        &*subject,
+        RegisterKind::Atomic,
+        Property::Fife,
+        "0 until critical\n1 until critical",
+    )
+    .expect("it can be followed");
     assert!(trace.replay().is_err());
 }
 
@@ -116,7 +123,8 @@ fn line_44_lets_the_victim_in() {
     let subject = subject("k-bakery-safe", 3, 2, None);
     let trace = Trace::scripted(&*subject, RegisterKind::Safe, Property::StarvationFreedom, VICTIM);
     let trace = trace.expect("process 0 gets in");
-    let captured: Vec<_> = trace.steps.iter().filter(|step| step.process == 0 && step.line == 41).collect();
+    let captured: Vec<_> =
+        trace.steps.iter().filter(|step| step.process == 0 && step.line == 41).collect();
     let answers: Vec<&str> = captured.iter().map(|step| step.access.as_str()).collect();
     assert_eq!(
         answers,
@@ -135,6 +143,8 @@ fn nothing_is_left_to_chance() {
     for name in ["k-bakery", "k-bakery-fife", "k-bakery-safe"] {
         let subject = subject(name, 3, 2, None);
         let machine = Machine::new(&*subject, RegisterKind::Atomic, true).expect("it runs");
-        assert!((0..3).all(|p| machine.moves(p).len() == 1 && machine.moves(p)[0].choice == Choice::Request(0)));
+        assert!((0..3).all(
+            |p| machine.moves(p).len() == 1 && machine.moves(p)[0].choice == Choice::Request(0)
+        ));
     }
 }

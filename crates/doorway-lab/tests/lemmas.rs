@@ -8,7 +8,10 @@ use doorway_lab::{
 };
 
 fn subject(n: usize) -> Box<dyn Subject> {
-    Entrant::named("randomized").expect("it is in the registry").build(Size::mutex(n), None, false).expect("it fits")
+    Entrant::named("randomized")
+        .expect("it is in the registry")
+        .build(Size::mutex(n), None, false)
+        .expect("it fits")
 }
 
 fn run(subject: &dyn Subject, passages: u64, scheduler: &mut dyn Scheduler) -> Lemmas {
@@ -59,7 +62,11 @@ fn counts_by_hand() {
     for (i, (part, counts)) in parts.into_iter().enumerate() {
         script.push_str(&part);
         let lemmas = run(&*subject, 2, &mut Script::parse(&script, 6).expect("a script"));
-        assert_eq!((lemmas.writes, lemmas.good_writes, lemmas.passages), counts, "part {i}:\n{script}");
+        assert_eq!(
+            (lemmas.writes, lemmas.good_writes, lemmas.passages),
+            counts,
+            "part {i}:\n{script}"
+        );
     }
 }
 
@@ -76,8 +83,10 @@ fn keeps_to_lemma_5(lemmas: &Lemmas) -> bool {
 fn half_of_the_writes_are_good_and_there_is_a_passage_for_every_36() {
     for n in [2, 16, 64] {
         let subject = subject(n);
-        for name in ["random", "oblivious:bursts", "locality-aware", "locality-aware:hold-release"] {
-            let mut scheduler = scheduler::<ScheduleError>(name, &*subject, 1, |_| unreachable!()).expect("it exists");
+        for name in ["random", "oblivious:bursts", "locality-aware", "locality-aware:hold-release"]
+        {
+            let mut scheduler = scheduler::<ScheduleError>(name, &*subject, 1, |_| unreachable!())
+                .expect("it exists");
             let passages = 3_000_u64.div_ceil(n as u64);
             let lemmas = run(&*subject, passages, &mut *scheduler);
             let per_good_write = lemmas.passages_per_good_write().expect("good writes");
@@ -112,14 +121,21 @@ impl Scheduler for Spoils {
                 self.holder = side_of_r(view, last.process).map(|side| (last.process, side));
             }
         }
-        let gets_on = |p: usize| !view.machine.waits_in_vain(p) && view.regions[p] != Region::Critical;
+        let gets_on =
+            |p: usize| !view.machine.waits_in_vain(p) && view.regions[p] != Region::Critical;
         if let Some((holder, _)) = self.holder.filter(|&(p, _)| gets_on(p)) {
             return Ok(Some(holder));
         }
         let closed = self.holder.map(|(_, side)| side);
         let is_good = |p: usize| view.machine.pending(p).line == 5 && side_of_r(view, p) != closed;
-        let others = view.able.iter().copied().filter(|&p| gets_on(p) && !is_good(p)).collect::<Vec<_>>();
-        let inside = view.able.iter().copied().filter(|&p| view.regions[p] == Region::Critical).collect::<Vec<_>>();
+        let others =
+            view.able.iter().copied().filter(|&p| gets_on(p) && !is_good(p)).collect::<Vec<_>>();
+        let inside = view
+            .able
+            .iter()
+            .copied()
+            .filter(|&p| view.regions[p] == Region::Critical)
+            .collect::<Vec<_>>();
         let among = [&others[..], &inside, view.able].into_iter().find(|among| !among.is_empty());
         Ok(among.map(|among| among[self.random.below(among.len() as u64) as usize]))
     }

@@ -8,7 +8,12 @@ mod options;
 
 use options::options;
 
-fn explore(setting: Setting, mutant: Option<&'static str>, abandons: bool, properties: &[Property]) -> Report {
+fn explore(
+    setting: Setting,
+    mutant: Option<&'static str>,
+    abandons: bool,
+    properties: &[Property],
+) -> Report {
     let subject = build::<ParkedTicket, _, _, _>(setting.size, mutant, abandons).expect("it fits");
     let options = options(setting, properties, 100_000_000);
     let report = check(&*subject, &options, &Progress::default()).expect("it runs");
@@ -45,7 +50,9 @@ fn every_claim_holds_among_three_for_ever() {
 /// What it does not promise: with two slots, a sleeper is woken before another whose ticket was valid first.
 #[test]
 fn sleepers_are_not_enabled_in_order() {
-    let verdict = explore(Setting::slots(4, 2).passages(1), None, false, &[Property::FifoEnabling]).verdicts.remove(0);
+    let verdict = explore(Setting::slots(4, 2).passages(1), None, false, &[Property::FifoEnabling])
+        .verdicts
+        .remove(0);
     assert_eq!(verdict.holds, Some(false), "{}", verdict.scope);
 }
 
@@ -60,7 +67,9 @@ fn no_slot_is_lost_to_a_place_that_is_given_up() {
 #[test]
 fn every_mutant_is_caught() {
     for mutant in ParkedTicket::CLAIMS.mutants {
-        let Fate::Breaks { property, setting } = mutant.fate else { panic!("{} is not to be caught", mutant.name) };
+        let Fate::Breaks { property, setting } = mutant.fate else {
+            panic!("{} is not to be caught", mutant.name)
+        };
         let abandons = setting.passages.is_some();
         let verdict = explore(setting, Some(mutant.name), abandons, &[property]).verdicts.remove(0);
         assert_eq!(verdict.holds, Some(false), "{}: {}", mutant.name, verdict.scope);

@@ -16,7 +16,8 @@ use szymanski::{Scans, szymanski};
 fn both(subject: &dyn Subject, options: &Options) -> (Report, Report) {
     let run = |minimise| {
         let options = Options { minimise, ..options.clone() };
-        check(subject, &options, &Progress::default()).unwrap_or_else(|fault| panic!("{}: {fault}", subject.name()))
+        check(subject, &options, &Progress::default())
+            .unwrap_or_else(|fault| panic!("{}: {fault}", subject.name()))
     };
     (run(false), run(true))
 }
@@ -24,7 +25,12 @@ fn both(subject: &dyn Subject, options: &Options) -> (Report, Report) {
 /// What has to be the same.
 fn agree(what: &str, (without, with): &(Report, Report)) {
     assert_eq!(without.complete, with.complete, "{what}");
-    assert!(with.states <= without.states, "{what}: {} states are more than {}", with.states, without.states);
+    assert!(
+        with.states <= without.states,
+        "{what}: {} states are more than {}",
+        with.states,
+        without.states
+    );
     if without.complete {
         // Of states that are merged the nearest counts.
         assert!(with.depth <= without.depth, "{what}");
@@ -60,7 +66,9 @@ fn settings(entrant: &Entrant, mutant: Option<&str>) -> Vec<Setting> {
         _ if entrant.variant == Some("bounded") => vec![],
         ("randomized-bounded", None) => vec![two.passages(1).retries(ANY_NUMBER)],
         ("strong-group-black-white-bakery", _) => vec![two.passages(2)],
-        ("burns-lamport", _) => vec![two.on(RegisterKind::Safe), two.on(RegisterKind::Regular), two, three],
+        ("burns-lamport", _) => {
+            vec![two.on(RegisterKind::Safe), two.on(RegisterKind::Regular), two, three]
+        }
         ("black-white-bakery" | "mcs", None) => vec![two, three, two.passages(2)],
         _ => vec![two],
     }
@@ -97,12 +105,14 @@ fn verdicts_and_shortest_runs_are_the_same() {
                         ..Options::default()
                     };
                     let plain = check(&*subject, &options, &Progress::default()).expect("it runs");
-                    if !plain.complete || plain.locals.is_none_or(|(before, after)| before == after) {
+                    if !plain.complete || plain.locals.is_none_or(|(before, after)| before == after)
+                    {
                         continue;
                     }
                     for property in properties(entrant) {
                         let options = Options { properties: vec![property], ..options.clone() };
-                        let what = format!("{} {mutant:?} {setting:?} abandons: {abandons}", entrant.name);
+                        let what =
+                            format!("{} {mutant:?} {setting:?} abandons: {abandons}", entrant.name);
                         agree(&what, &both(&*subject, &options));
                     }
                     if mutant.is_none() && merged.last() != Some(&entrant.name) {
@@ -130,8 +140,10 @@ fn verdicts_and_shortest_runs_are_the_same() {
 /// to write it has nothing left to merge.
 #[test]
 fn what_is_dead_is_forgotten() {
-    let options =
-        Options { properties: vec![Property::MutualExclusion, Property::DeadlockFreedom], ..Options::default() };
+    let options = Options {
+        properties: vec![Property::MutualExclusion, Property::DeadlockFreedom],
+        ..Options::default()
+    };
     for (scans, states, locals) in
         [(Scans::Find, 160_012, 133), (Scans::Scope, 36_607, 81), (Scans::Forget, 33_255, 71)]
     {
@@ -160,7 +172,9 @@ fn a_loop_of_merged_states_comes_back_after_several_rounds() {
     let options = Options { properties: vec![Property::DeadlockFreedom], ..Options::default() };
     let (without, with) = both(&*dead(Dead::Rounds), &options);
     let trace = |report: &Report| report.verdicts[0].trace.clone().expect("nobody ever enters");
-    let round = |report: &Report| trace(report).steps.len() - trace(report).loop_from.expect("it goes round");
+    let round = |report: &Report| {
+        trace(report).steps.len() - trace(report).loop_from.expect("it goes round")
+    };
     assert_eq!((round(&without), round(&with)), (3, 1));
 }
 

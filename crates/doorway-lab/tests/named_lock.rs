@@ -13,7 +13,12 @@ mod options;
 
 use options::options;
 
-fn explore(name: &str, setting: Setting, mutant: Option<&'static str>, properties: &[Property]) -> Report {
+fn explore(
+    name: &str,
+    setting: Setting,
+    mutant: Option<&'static str>,
+    properties: &[Property],
+) -> Report {
     let entrant = Entrant::named(name).expect("it is in the registry");
     let mut subject = entrant.build(setting.size, mutant, false).expect("it fits");
     if let Some(most) = setting.kills {
@@ -24,8 +29,10 @@ fn explore(name: &str, setting: Setting, mutant: Option<&'static str>, propertie
 }
 
 /// With passages bounded, starvation freedom says that nobody gets stuck.
-const SLOTS: &[Property] = &[Property::KExclusion, Property::OrderedEntry, Property::StarvationFreedom];
-const SESSIONS: &[Property] = &[Property::SessionExclusion, Property::OrderedEntry, Property::StarvationFreedom];
+const SLOTS: &[Property] =
+    &[Property::KExclusion, Property::OrderedEntry, Property::StarvationFreedom];
+const SESSIONS: &[Property] =
+    &[Property::SessionExclusion, Property::OrderedEntry, Property::StarvationFreedom];
 
 fn all_hold(name: &str, setting: Setting, properties: &[Property]) {
     let report = explore(name, setting, None, properties);
@@ -55,7 +62,8 @@ fn a_killed_process_loses_nothing_but_itself() {
 /// Nobody is killed, and all come again and again.
 #[test]
 fn without_end() {
-    let properties = &[Property::SessionExclusion, Property::OrderedEntry, Property::DeadlockFreedom];
+    let properties =
+        &[Property::SessionExclusion, Property::OrderedEntry, Property::DeadlockFreedom];
     all_hold("named-group-lock", Setting::group(2, 2), properties);
 }
 
@@ -68,15 +76,23 @@ fn who_does_not_wait_makes_a_constant_number_of_accesses() {
     for (name, fast) in [("named-lock", 4), ("named-group-lock", 5)] {
         let entrant = Entrant::named(name).expect("it is in the registry");
         let accesses = |script: &str, n, k| {
-            let subject = entrant.build(entrant.claims.problem.size(n, k, 1), None, false).expect("it fits");
+            let subject =
+                entrant.build(entrant.claims.problem.size(n, k, 1), None, false).expect("it fits");
             let how = Simulation { passages: 1, seed: 0, crashes: 0, max_steps: 10_000 };
-            let outcome = simulate(&*subject, &how, &mut Script::parse(script, n).expect("it is a script"));
+            let outcome =
+                simulate(&*subject, &how, &mut Script::parse(script, n).expect("it is a script"));
             outcome.expect("it can be followed").steps
         };
         let few = accesses(beside, 2, 2);
-        println!("{name}: {fast} accesses alone, {few} for one who is there already and one who comes");
+        println!(
+            "{name}: {fast} accesses alone, {few} for one who is there already and one who comes"
+        );
         for (n, k) in [(2, 2), (3, 2), (16, 8), (64, 2), (200, 100)] {
-            assert_eq!((accesses(alone, n, k), accesses(beside, n, k)), (fast, few), "{name}, n = {n}, k = {k}");
+            assert_eq!(
+                (accesses(alone, n, k), accesses(beside, n, k)),
+                (fast, few),
+                "{name}, n = {n}, k = {k}"
+            );
         }
     }
 }
@@ -96,7 +112,9 @@ fn without_the_mutation_nothing_is_caught() {
     for name in ["named-lock", "named-group-lock"] {
         let mut seen = Vec::new();
         for mutant in Entrant::named(name).expect("it is in the registry").claims.mutants {
-            let Fate::Breaks { property, setting } = mutant.fate else { panic!("{} is not to be caught", mutant.name) };
+            let Fate::Breaks { property, setting } = mutant.fate else {
+                panic!("{} is not to be caught", mutant.name)
+            };
             if seen.contains(&(property, setting)) {
                 continue;
             }

@@ -4,7 +4,8 @@
 use std::ops::ControlFlow::{Break, Continue};
 
 use doorway_core::{
-    Algorithm, Array, Claims, Exclusion, Home, Homes, Layout, Property, Register, Registers, Session, Size, Unfit,
+    Algorithm, Array, Claims, Exclusion, Home, Homes, Layout, Property, Register, Registers,
+    Session, Size, Unfit,
     algorithms::group::{GroupBlackWhiteBakery, Token},
     algorithms::mutex::Color,
     others,
@@ -25,7 +26,8 @@ struct Scanning<const MARKS: u32> {
 
 impl<const MARKS: u32> Algorithm for Scanning<MARKS> {
     const NAME: &'static str = "scanning";
-    const CLAIMS: Claims = Claims { invariants: &[], mutants: &[], ..GroupBlackWhiteBakery::CLAIMS };
+    const CLAIMS: Claims =
+        Claims { invariants: &[], mutants: &[], ..GroupBlackWhiteBakery::CLAIMS };
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
         Ok(Self {
@@ -45,7 +47,13 @@ impl<M: Registers, const MARKS: u32> Exclusion<M> for Scanning<MARKS> {
         0
     }
 
-    fn doorway(&self, m: &mut M, p: usize, mysession: Session, mark: u32) -> Result<Self::Pass, M::Halt> {
+    fn doorway(
+        &self,
+        m: &mut M,
+        p: usize,
+        mysession: Session,
+        mark: u32,
+    ) -> Result<Self::Pass, M::Halt> {
         m.write(self.token.at(p), Token { session: mysession, color: None, number: mark })?;
         let color = Some(m.read(self.global_color)?);
         let number = m.fold(others(p, self.n), 1, |m, number: u32, j| {
@@ -55,17 +63,23 @@ impl<M: Registers, const MARKS: u32> Exclusion<M> for Scanning<MARKS> {
         })?;
         let mine = Token { session: mysession, color, number };
         m.write(self.token.at(p), mine)?;
-        let found = m.fold(others(p, self.n), vec![NONE; self.n], |m, mut found: Vec<Token>, j| {
-            let other = m.read(self.token.at(j))?;
-            if other.color.is_none() && !mysession.admits(other.session) {
-                found[j] = other;
-            }
-            Ok(found)
-        })?;
+        let found =
+            m.fold(others(p, self.n), vec![NONE; self.n], |m, mut found: Vec<Token>, j| {
+                let other = m.read(self.token.at(j))?;
+                if other.color.is_none() && !mysession.admits(other.session) {
+                    found[j] = other;
+                }
+                Ok(found)
+            })?;
         Ok((mine, found, mark))
     }
 
-    fn waiting(&self, m: &mut M, p: usize, (mine, found, mark): Self::Pass) -> Result<Self::Pass, M::Halt> {
+    fn waiting(
+        &self,
+        m: &mut M,
+        p: usize,
+        (mine, found, mark): Self::Pass,
+    ) -> Result<Self::Pass, M::Halt> {
         m.each(others(p, self.n), |m, j| {
             if found[j] != NONE {
                 m.wait(self.token.at(j), |token| token != found[j])?;
@@ -88,7 +102,9 @@ impl<M: Registers, const MARKS: u32> Exclusion<M> for Scanning<MARKS> {
     fn exit(&self, m: &mut M, p: usize, (mine, _, mark): Self::Pass) -> Result<u32, M::Halt> {
         let opposite = if mine.color == Some(Color::Black) { Color::White } else { Color::Black };
         if mine.number != 1 {
-            let found = m.find(others(p, self.n), |m, j| m.test(self.token.at(j), |t| t.color == Some(opposite)))?;
+            let found = m.find(others(p, self.n), |m, j| {
+                m.test(self.token.at(j), |t| t.color == Some(opposite))
+            })?;
             if found.is_none() {
                 m.write(self.global_color, opposite)?;
             }
@@ -144,7 +160,8 @@ fn bwbgme_waits_for_whoever_comes_later() {
 #[test]
 fn a_scan_alone_takes_a_later_choice_for_an_earlier_one() {
     holds(&*scanning::<1>(2), SessionExclusion, None);
-    let found = [StrongConcurrentEntry, Fife].map(|property| steps(&*scanning::<1>(2), property, None));
+    let found =
+        [StrongConcurrentEntry, Fife].map(|property| steps(&*scanning::<1>(2), property, None));
     assert_eq!(found, [14, 18]);
 }
 
@@ -153,7 +170,10 @@ fn a_scan_alone_takes_a_later_choice_for_an_earlier_one() {
 fn marks_that_count_passages_come_round() {
     holds(&*scanning::<2>(2), SessionExclusion, None);
     let marks = [scanning::<2>(2), scanning::<3>(2), scanning::<4>(2)];
-    assert_eq!(marks.each_ref().map(|marked| steps(&**marked, StrongConcurrentEntry, None)), [21, 28, 35]);
+    assert_eq!(
+        marks.each_ref().map(|marked| steps(&**marked, StrongConcurrentEntry, None)),
+        [21, 28, 35]
+    );
     assert_eq!(marks.each_ref().map(|marked| steps(&**marked, Fife, None)), [18, 18, 18]);
     // It takes one passage more than there are marks.
     holds(&*scanning::<3>(2), StrongConcurrentEntry, Some(3));
@@ -183,7 +203,8 @@ fn marks_of_a_session_do_not_come_round() {
 #[test]
 fn unbounded_tokens_need_the_bound_and_the_scan() {
     let strong = |mutant, n| of("strong-group-bakery", Some(mutant), n);
-    let bound = [StrongConcurrentEntry, Fife].map(|property| steps(&*strong("without-bound", 2), property, None));
+    let bound = [StrongConcurrentEntry, Fife]
+        .map(|property| steps(&*strong("without-bound", 2), property, None));
     assert_eq!(bound, [19, 23]);
     assert_eq!(steps(&*strong("without-scan", 3), Fife, Some(1)), 23);
     holds(&*strong("without-scan", 2), StrongConcurrentEntry, None);

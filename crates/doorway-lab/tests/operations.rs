@@ -12,8 +12,9 @@
 use std::ops::ControlFlow::{Break, Continue};
 
 use doorway_core::{
-    ANY_NUMBER, Algorithm, Array, Claims, CompareAndSwap, Exclusion, Fate, FetchAndAdd, Home, Homes, Layout, Local,
-    Mutant, Primitive, Problem, Property, Register, RegisterKind, Relabel, Request, Rmr, Session, Setting, Size, Unfit,
+    ANY_NUMBER, Algorithm, Array, Claims, CompareAndSwap, Exclusion, Fate, FetchAndAdd, Home,
+    Homes, Layout, Local, Mutant, Primitive, Problem, Property, Register, RegisterKind, Relabel,
+    Request, Rmr, Session, Setting, Size, Unfit,
     engines::named_lock::{Life, Mortal, Owner, Place, Table},
 };
 use doorway_lab::{Options, Progress, Report, build, check};
@@ -52,7 +53,10 @@ struct Model {
 /// The models. The number of one is handed over as the number of sessions, which the engine does
 /// not have here.
 const MODELS: &[Model] = &[
-    Model { operations: &[Enter, Reap, GiveUpEntry, Resize, DrainAndResume, Remove, HandOver], actors: 2 },
+    Model {
+        operations: &[Enter, Reap, GiveUpEntry, Resize, DrainAndResume, Remove, HandOver],
+        actors: 2,
+    },
     Model { operations: &[Reap], actors: 1 },
     Model { operations: &[GiveUpEntry], actors: 1 },
     Model { operations: &[Resize], actors: 1 },
@@ -90,7 +94,12 @@ impl Local for Pass {
     }
 }
 
-const fn mutant(name: &'static str, change: &'static str, property: Property, setting: Setting) -> Mutant {
+const fn mutant(
+    name: &'static str,
+    change: &'static str,
+    property: Property,
+    setting: Setting,
+) -> Mutant {
     Mutant { name, change, fate: Fate::breaks_in(property, setting) }
 }
 
@@ -185,7 +194,14 @@ impl Algorithm for Operations {
         rmr: Rmr { cc: "", dsm: "" },
         min_n: 1,
         max_n: None,
-        mutants: &[MUTANTS[0].0, MUTANTS[1].0, MUTANTS[2].0, MUTANTS[3].0, MUTANTS[4].0, MUTANTS[5].0],
+        mutants: &[
+            MUTANTS[0].0,
+            MUTANTS[1].0,
+            MUTANTS[2].0,
+            MUTANTS[3].0,
+            MUTANTS[4].0,
+            MUTANTS[5].0,
+        ],
     };
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
@@ -202,13 +218,27 @@ impl Algorithm for Operations {
         let taken = layout.array("Taken", size.k, Homes::Nobody, None);
         let fresh = layout.register("Fresh", Home::Nobody, None);
         let broken = layout.register("Broken", Home::Nobody, 0);
-        Ok(Self { table, taken, fresh, broken, slots: size.k as u16, actors: MODELS[size.sessions].actors })
+        Ok(Self {
+            table,
+            taken,
+            fresh,
+            broken,
+            slots: size.k as u16,
+            actors: MODELS[size.sessions].actors,
+        })
     }
 }
 
 impl Operations {
     /// Does what comes before entering; returns whether the process still has an entry.
-    fn operate<M>(&self, m: &mut M, me: Owner, p: usize, operation: Operation, has_entry: bool) -> Result<bool, M::Halt>
+    fn operate<M>(
+        &self,
+        m: &mut M,
+        me: Owner,
+        p: usize,
+        operation: Operation,
+        has_entry: bool,
+    ) -> Result<bool, M::Halt>
     where
         M: CompareAndSwap + FetchAndAdd + Mortal,
     {
@@ -226,7 +256,9 @@ impl Operations {
             }
             Resize => {
                 table.lock(m, me)?;
-                table.change(m, |tally| tally.with_slots(if tally.slots() == 1 { self.slots } else { 1 }))?;
+                table.change(m, |tally| {
+                    tally.with_slots(if tally.slots() == 1 { self.slots } else { 1 })
+                })?;
                 table.unlock(m)?;
             }
             DrainAndResume => m.each(0..2, |m, round| {
@@ -244,7 +276,13 @@ impl Operations {
     }
 
     /// Takes a place, on the fast path or on the slow path; `None` if the lock has been removed.
-    fn enter<M>(&self, m: &mut M, me: Owner, p: usize, has_entry: bool) -> Result<Option<Place>, M::Halt>
+    fn enter<M>(
+        &self,
+        m: &mut M,
+        me: Owner,
+        p: usize,
+        has_entry: bool,
+    ) -> Result<Option<Place>, M::Halt>
     where
         M: CompareAndSwap + FetchAndAdd + Mortal,
     {
@@ -273,7 +311,9 @@ impl Operations {
         let me = Owner::new(p, pass.life);
         let Some(place) = pass.place else {
             m.repeat((), |m, ()| {
-                let Some(other) = m.compare_and_swap(self.fresh, None, Some(me))? else { return Ok(Break(())) };
+                let Some(other) = m.compare_and_swap(self.fresh, None, Some(me))? else {
+                    return Ok(Break(()));
+                };
                 if !m.is_dead(other, self.table.deaths(other.process()))? {
                     return Ok(Continue(()));
                 }
@@ -310,12 +350,18 @@ impl Operations {
         M: CompareAndSwap + FetchAndAdd + Mortal,
     {
         let next = m.fetch_and_add(self.table.deaths(p), 1)? + 1;
-        let is_handed_over = self.table.hand_over(m, p, Owner::new(p, life), Owner::new(p, next))?;
+        let is_handed_over =
+            self.table.hand_over(m, p, Owner::new(p, life), Owner::new(p, next))?;
         Ok((next, is_handed_over))
     }
 
     /// Notes who holds the slot, and whether a living process does already.
-    fn note<M: CompareAndSwap + Mortal>(&self, m: &mut M, me: Owner, slot: u32) -> Result<(), M::Halt> {
+    fn note<M: CompareAndSwap + Mortal>(
+        &self,
+        m: &mut M,
+        me: Owner,
+        slot: u32,
+    ) -> Result<(), M::Halt> {
         let taken = self.taken.at(slot as usize);
         let Some(other) = m.compare_and_swap(taken, None, Some(me))? else { return Ok(()) };
         if !m.is_dead(other, self.table.deaths(other.process()))? {
@@ -334,7 +380,13 @@ impl<M: CompareAndSwap + FetchAndAdd + Mortal> Exclusion<M> for Operations {
         Life { number: 0, has_entry: true }
     }
 
-    fn doorway(&self, m: &mut M, p: usize, operation: Operation, life: Life) -> Result<Pass, M::Halt> {
+    fn doorway(
+        &self,
+        m: &mut M,
+        p: usize,
+        operation: Operation,
+        life: Life,
+    ) -> Result<Pass, M::Halt> {
         let me = Owner::new(p, life.number);
         let has_entry = self.operate(m, me, p, operation, life.has_entry)?;
         let hands_over = operation == HandOver && p < self.actors;
@@ -343,7 +395,11 @@ impl<M: CompareAndSwap + FetchAndAdd + Mortal> Exclusion<M> for Operations {
 
     fn waiting(&self, m: &mut M, p: usize, pass: Pass) -> Result<Pass, M::Halt> {
         let pass = self.wait(m, p, pass)?;
-        let pass = if pass.hands_over && pass.place.is_some() { self.hand_over(m, p, pass)? } else { pass };
+        let pass = if pass.hands_over && pass.place.is_some() {
+            self.hand_over(m, p, pass)?
+        } else {
+            pass
+        };
         if let Some(place) = pass.place {
             self.note(m, Owner::new(p, pass.life), place.slot.expect("it has been granted"))?;
         }
@@ -390,7 +446,12 @@ impl<M: CompareAndSwap + FetchAndAdd + Mortal> Exclusion<M> for Operations {
 
 const PROPERTIES: [Property; 2] = [Property::KExclusion, Property::BoundedRegisters];
 
-fn explore(model: usize, setting: Setting, mutant: Option<&'static str>, properties: &[Property]) -> Report {
+fn explore(
+    model: usize,
+    setting: Setting,
+    mutant: Option<&'static str>,
+    properties: &[Property],
+) -> Report {
     let size = Size { sessions: model, ..setting.size };
     // Any wait may be given up: with three processes there would be too many states.
     let mut subject = build::<Operations, _, _, _>(size, mutant, size.n < 3).expect("it fits");
@@ -437,9 +498,15 @@ fn three_processes_with_each_operation() {
 #[test]
 fn mutants_are_caught() {
     for (mutant, model) in MUTANTS {
-        let Fate::Breaks { property, setting } = mutant.fate else { panic!("{} is not to be caught", mutant.name) };
+        let Fate::Breaks { property, setting } = mutant.fate else {
+            panic!("{} is not to be caught", mutant.name)
+        };
         let verdict = explore(*model, setting, Some(mutant.name), &[property]).verdicts.remove(0);
         assert_eq!(verdict.holds, Some(false), "{}: {}", mutant.name, verdict.scope);
-        println!("{}: {property}, {} steps", mutant.name, verdict.trace.map_or(0, |trace| trace.steps.len()));
+        println!(
+            "{}: {property}, {} steps",
+            mutant.name,
+            verdict.trace.map_or(0, |trace| trace.steps.len())
+        );
     }
 }

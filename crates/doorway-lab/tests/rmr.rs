@@ -14,7 +14,10 @@ use doorway_lab::{
 };
 
 fn subject(name: &str, n: usize) -> Box<dyn Subject> {
-    Entrant::named(name).expect("it is in the registry").build(Size::mutex(n), None, false).expect("it fits")
+    Entrant::named(name)
+        .expect("it is in the registry")
+        .build(Size::mutex(n), None, false)
+        .expect("it fits")
 }
 
 fn limits(max_states: u64) -> Limits {
@@ -22,7 +25,8 @@ fn limits(max_states: u64) -> Limits {
 }
 
 fn maxima(subject: &dyn Subject, limits: &Limits) -> Maxima {
-    most(subject, limits, &Progress::default()).unwrap_or_else(|fault| panic!("{}: {fault}", subject.name()))
+    most(subject, limits, &Progress::default())
+        .unwrap_or_else(|fault| panic!("{}: {fault}", subject.name()))
 }
 
 /// The sizes of an algorithm that are explored here, if there are not too many states.
@@ -72,7 +76,11 @@ fn maxima_of_two_are_what_they_are_by_hand() {
 fn maxima_of_three() {
     let bakery = maxima(&*subject("bakery", 3), &limits(100_000));
     assert_eq!((bakery.cc, bakery.dsm), (Most::Exactly(13), Most::Unbounded));
-    assert!(bakery.scope.contains("n = 3, k = 1, any number of passages, tickets relabelled"), "{}", bakery.scope);
+    assert!(
+        bakery.scope.contains("n = 3, k = 1, any number of passages, tickets relabelled"),
+        "{}",
+        bakery.scope
+    );
 }
 
 /// True tickets and bounded passages say the same as relabelled ones and runs without end.
@@ -115,15 +123,27 @@ fn simulated_maxima_do_not_exceed_exact_ones() {
             let Ok(subject) = entrant.build(size, None, false) else { continue };
             let exact = maxima(&*subject, &limits(600_000));
             let mut dearest = (0, 0);
-            for (name, seed) in schedulers(entrant.name).into_iter().flat_map(|name| (0..40).map(move |s| (name, s))) {
-                let mut by = scheduler::<ScheduleError>(name, &*subject, seed, |_| unreachable!()).expect("it exists");
+            for (name, seed) in schedulers(entrant.name)
+                .into_iter()
+                .flat_map(|name| (0..40).map(move |s| (name, s)))
+            {
+                let mut by = scheduler::<ScheduleError>(name, &*subject, seed, |_| unreachable!())
+                    .expect("it exists");
                 let how = Simulation { passages: 50, seed, crashes: 0, max_steps: 1_000_000 };
                 let meter = simulate(&*subject, &how, &mut *by).expect("it runs").meter;
                 for (p, (cc, dsm)) in meter.by_process.iter().enumerate() {
                     let (most_cc, most_dsm) = &exact.by_process[p];
                     let what = format!("{} {size:?} {name} {seed}, process {p}", entrant.name);
-                    assert!(most_cc.allows(cc.max), "{what}: {} in CC, {most_cc} is the most", cc.max);
-                    assert!(most_dsm.allows(dsm.max), "{what}: {} in DSM, {most_dsm} is the most", dsm.max);
+                    assert!(
+                        most_cc.allows(cc.max),
+                        "{what}: {} in CC, {most_cc} is the most",
+                        cc.max
+                    );
+                    assert!(
+                        most_dsm.allows(dsm.max),
+                        "{what}: {} in DSM, {most_dsm} is the most",
+                        dsm.max
+                    );
                     dearest = (dearest.0.max(cc.max), dearest.1.max(dsm.max));
                 }
             }
@@ -135,9 +155,11 @@ fn simulated_maxima_do_not_exceed_exact_ones() {
 /// Who spins locally pays nothing for waiting longer; who does not pays for every look.
 #[test]
 fn waiting_costs_the_longer_the_more_unless_it_is_local() {
-    for (name, n) in [("bakery", 2), ("bakery", 5), ("black-white-bakery", 3), ("burns-lamport", 4)] {
+    for (name, n) in [("bakery", 2), ("bakery", 5), ("black-white-bakery", 3), ("burns-lamport", 4)]
+    {
         let subject = subject(name, n);
-        let costs = WAITS.map(|steps| spin_cost(&*subject, steps).expect("it runs").expect("somebody waits"));
+        let costs = WAITS
+            .map(|steps| spin_cost(&*subject, steps).expect("it runs").expect("somebody waits"));
         for (cost, steps) in costs.iter().zip(WAITS) {
             assert!(cost.dsm <= steps && cost.dsm + 10 >= steps, "{name} {n}: {cost:?}");
         }
@@ -145,8 +167,12 @@ fn waiting_costs_the_longer_the_more_unless_it_is_local() {
     }
     for n in [2, 3, 8] {
         let subject = subject("yang-anderson", n);
-        let costs = WAITS.map(|steps| spin_cost(&*subject, steps).expect("it runs").expect("somebody waits"));
-        assert!(costs.iter().all(|c| (c.cc, c.dsm) == (costs[0].cc, costs[0].dsm)), "{n}: {costs:?}");
+        let costs = WAITS
+            .map(|steps| spin_cost(&*subject, steps).expect("it runs").expect("somebody waits"));
+        assert!(
+            costs.iter().all(|c| (c.cc, c.dsm) == (costs[0].cc, costs[0].dsm)),
+            "{n}: {costs:?}"
+        );
     }
 }
 
@@ -159,9 +185,18 @@ fn claims_about_waiting_are_true() {
         let subject = entrant.build(size, None, false).expect("it fits");
         let cost = |steps| spin_cost(&*subject, steps).expect("it runs").expect("somebody waits");
         let (short, long, claimed) = (cost(1_000), cost(10_000), entrant.claims.rmr);
-        assert_eq!(long.dsm > short.dsm, claimed.dsm.contains("unbounded"), "{}: {claimed:?}", entrant.name);
+        assert_eq!(
+            long.dsm > short.dsm,
+            claimed.dsm.contains("unbounded"),
+            "{}: {claimed:?}",
+            entrant.name
+        );
         // With caches there are other ways to pay for ever than to look.
-        assert!(long.cc == short.cc || claimed.cc.contains("unbounded"), "{}: {claimed:?}", entrant.name);
+        assert!(
+            long.cc == short.cc || claimed.cc.contains("unbounded"),
+            "{}: {claimed:?}",
+            entrant.name
+        );
     }
 }
 
@@ -182,7 +217,8 @@ fn sweep(schedulers: &[&str], up_to: usize) -> Sweep {
 
 fn curve(name: &str, scheduler: &str, up_to: usize) -> Curve {
     let entrant = Entrant::named(name).expect("it is in the registry");
-    let mut measured = measure(entrant, &sweep(&[scheduler], up_to), &Watch::default()).expect("it runs");
+    let mut measured =
+        measure(entrant, &sweep(&[scheduler], up_to), &Watch::default()).expect("it runs");
     assert!(measured.refused.is_empty() && !measured.cancelled);
     measured.curves.remove(0)
 }
@@ -190,11 +226,17 @@ fn curve(name: &str, scheduler: &str, up_to: usize) -> Curve {
 /// What the papers prove shows in the curves.
 #[test]
 fn curves_have_the_papers_shapes() {
-    let class = |curve: &Curve| curve.growth(|p| p.cc.max as f64).expect("there are enough sizes").class;
+    let class =
+        |curve: &Curve| curve.growth(|p| p.cc.max as f64).expect("there are enough sizes").class;
     for scheduler in ["random", "pct", "round-robin"] {
         for name in ["bakery", "black-white-bakery"] {
             let curve = curve(name, scheduler, 64);
-            assert_eq!(class(&curve), Class::Linear, "{name} {scheduler}: {:?}", curve.growth(|p| p.cc.max as f64));
+            assert_eq!(
+                class(&curve),
+                Class::Linear,
+                "{name} {scheduler}: {:?}",
+                curve.growth(|p| p.cc.max as f64)
+            );
         }
         let tournament = curve("yang-anderson", scheduler, 64);
         assert_eq!(class(&tournament), Class::Logarithmic, "{scheduler}");
@@ -212,7 +254,10 @@ fn a_curve_follows_from_its_seed() {
         let entrant = Entrant::named("bakery").expect("there is a bakery");
         let sweep = Sweep { seed, workers, ..sweep(&["random", "pct"], 8) };
         let measured = measure(entrant, &sweep, &Watch::default()).expect("it runs");
-        let points = measured.curves.iter().flat_map(|curve| curve.points.iter().map(|p| (p.steps, p.cc, p.dsm)));
+        let points = measured
+            .curves
+            .iter()
+            .flat_map(|curve| curve.points.iter().map(|p| (p.steps, p.cc, p.dsm)));
         points.collect::<Vec<_>>()
     };
     assert_eq!(of(1, 1), of(1, 1));
@@ -225,7 +270,8 @@ fn a_curve_follows_from_its_seed() {
 #[test]
 fn what_does_not_belong_to_the_curve_is_not_fitted() {
     for entrant in Entrant::all() {
-        let measured = measure(entrant, &sweep(&["round-robin"], 8), &Watch::default()).expect("it runs");
+        let measured =
+            measure(entrant, &sweep(&["round-robin"], 8), &Watch::default()).expect("it runs");
         for point in &measured.curves[0].points {
             let slots = match entrant.claims.problem {
                 Problem::Mutex => 1,
@@ -233,11 +279,18 @@ fn what_does_not_belong_to_the_curve_is_not_fitted() {
                 Problem::Group => point.n,
             };
             assert_eq!(point.k, slots, "{}", entrant.name);
-            assert_eq!(point.fitted, entrant.claims.problem != Problem::KExclusion || slots == 2, "{}", entrant.name);
+            assert_eq!(
+                point.fitted,
+                entrant.claims.problem != Problem::KExclusion || slots == 2,
+                "{}",
+                entrant.name
+            );
         }
     }
     let bakery = Entrant::named("bakery").expect("there is a bakery");
-    let cut = measure(bakery, &Sweep { max_steps: 50, ..sweep(&["random"], 16) }, &Watch::default()).expect("it runs");
+    let cut =
+        measure(bakery, &Sweep { max_steps: 50, ..sweep(&["random"], 16) }, &Watch::default())
+            .expect("it runs");
     assert!(cut.curves[0].points.iter().skip(1).all(|point| !point.complete && !point.fitted));
     assert_eq!(cut.curves[0].growth(|p| p.cc.max as f64), None);
 }

@@ -12,11 +12,15 @@ use doorway_lab::{
 };
 
 fn subject(name: &str, n: usize) -> Box<dyn Subject> {
-    Entrant::named(name).expect("it is in the registry").build(Size::mutex(n), None, false).expect("it fits")
+    Entrant::named(name)
+        .expect("it is in the registry")
+        .build(Size::mutex(n), None, false)
+        .expect("it fits")
 }
 
 fn run(subject: &dyn Subject, name: &str, how: &Simulation) -> Outcome {
-    let mut scheduler = scheduler::<ScheduleError>(name, subject, how.seed, |_| unreachable!()).expect("it exists");
+    let mut scheduler =
+        scheduler::<ScheduleError>(name, subject, how.seed, |_| unreachable!()).expect("it exists");
     simulate(subject, how, &mut *scheduler).expect("it runs")
 }
 
@@ -34,7 +38,11 @@ fn section_4_blocks_the_last_process_as_often_as_the_paper_says() {
         let blocked = outcome.lines.of(n - 1, 4);
         assert_eq!(blocked, (n * (n - 1) / 2) as u64, "n = {n}");
         let (cc, dsm) = outcome.meter.by_process[n - 1];
-        assert_eq!((cc.passages, outcome.meter.cc.passages), (1, n as u64), "everybody goes through once");
+        assert_eq!(
+            (cc.passages, outcome.meter.cc.passages),
+            (1, n as u64),
+            "everybody goes through once"
+        );
         assert!(cc.max >= blocked, "n = {n}: at least one reference for each time");
         println!("n = {n}: blocked {blocked} times, {} RMRs in CC, {} in DSM", cc.max, dsm.max);
         let per_square = cc.max as f64 / (n * n) as f64;
@@ -62,7 +70,9 @@ fn every_algorithm_finishes_under_every_scheduler_without_violations() {
     for entrant in Entrant::all() {
         for name in ["round-robin", "random", "pct"] {
             for (n, k) in [(2, 1), (7, 3), (16, 5)] {
-                let subject = entrant.build(entrant.claims.problem.size(n, k, 2), None, false).expect("it fits");
+                let subject = entrant
+                    .build(entrant.claims.problem.size(n, k, 2), None, false)
+                    .expect("it fits");
                 let outcome = run(&*subject, name, &passages(30, 3));
                 assert_eq!(outcome.violations, 0, "{} {name} {n}", entrant.name);
                 assert_eq!(outcome.meter.cc.passages, 30 * n as u64, "{} {name} {n}", entrant.name);
@@ -93,16 +103,23 @@ fn local_spinning_shows_in_the_dsm_model() {
 #[test]
 fn zehavi_pays_for_each_other_process_so_much_and_no_more() {
     for (variant, label, scan, fixed) in [("abstract", 0, 0, 2), ("bounded", 5, 2, 0)] {
-        let entrant = Entrant::variants("timestamp-bakery").find(|entrant| entrant.variant == Some(variant));
+        let entrant =
+            Entrant::variants("timestamp-bakery").find(|entrant| entrant.variant == Some(variant));
         // Lines 1, 2, 4, 7, 8, 12 and 15 for each other process.
         let each = 1 + 1 + 13 + 1 + 1 + 1 + 1 + label + scan;
         for (n, k) in [(4, 1), (8, 3), (16, 1), (32, 16)] {
-            let subject =
-                entrant.expect("it is in the registry").build(Size::slots(n, k), None, false).expect("it fits");
+            let subject = entrant
+                .expect("it is in the registry")
+                .build(Size::slots(n, k), None, false)
+                .expect("it fits");
             for scheduler in ["random", "pct", "round-robin"] {
                 let meter = run(&*subject, scheduler, &passages(8, 5)).meter;
                 let others = n as u64 - 1;
-                assert!(meter.dsm.max <= each * others + fixed, "{variant} n = {n}: {} in DSM", meter.dsm.max);
+                assert!(
+                    meter.dsm.max <= each * others + fixed,
+                    "{variant} n = {n}: {} in DSM",
+                    meter.dsm.max
+                );
                 assert!(meter.cc.max <= 40 * n as u64, "{variant} n = {n}: {} in CC", meter.cc.max);
             }
         }
@@ -112,7 +129,8 @@ fn zehavi_pays_for_each_other_process_so_much_and_no_more() {
 /// One who is gone in the doorway or the line stops everybody: no claim of these algorithms says otherwise.
 #[test]
 fn a_crash_stops_the_bakery() {
-    let outcome = run(&*subject("bakery", 4), "random", &Simulation { crashes: 1, ..passages(50, 2) });
+    let outcome =
+        run(&*subject("bakery", 4), "random", &Simulation { crashes: 1, ..passages(50, 2) });
     assert_eq!(outcome.crashed.len(), 1);
     assert!(outcome.stuck, "the others wait for ever");
     assert!(outcome.meter.cc.passages < 200);
@@ -134,7 +152,11 @@ fn a_wait_on_several_registers_is_seen_to_be_for_ever() {
                 assert_eq!(outcome.stuck, outcome.meter.cc.passages < 60, "{what}");
                 outcome.stuck
             };
-            assert!((0..20).filter(|seed| stuck(*seed)).count() > 0, "{} {scheduler}", subject.name());
+            assert!(
+                (0..20).filter(|seed| stuck(*seed)).count() > 0,
+                "{} {scheduler}",
+                subject.name()
+            );
         }
     }
 }
@@ -163,20 +185,32 @@ fn scripts_say_where_they_go_wrong() {
     let syntax = |line, text: &str| ScheduleError::Syntax { line, text: text.into() };
     assert_eq!(Script::parse("0\nfly", 2).err(), Some(syntax(2, "fly")));
     assert_eq!(Script::parse("0 until lunch", 2).err(), Some(syntax(1, "0 until lunch")));
-    assert_eq!(Script::parse("# nothing\n\n5", 2).err(), Some(ScheduleError::Nobody { line: 3, process: 5, n: 2 }));
+    assert_eq!(
+        Script::parse("# nothing\n\n5", 2).err(),
+        Some(ScheduleError::Nobody { line: 3, process: 5, n: 2 })
+    );
     let follow = |text: &str| {
         let subject = subject("bakery", 2);
         simulate(&*subject, &passages(1, 0), &mut Script::parse(text, 2).expect("it is a script"))
     };
-    assert_eq!(follow("0*2\n1 past 5 # a comment\n0 until critical").expect("it can be followed").steps, 10);
+    assert_eq!(
+        follow("0*2\n1 past 5 # a comment\n0 until critical").expect("it can be followed").steps,
+        10
+    );
     // Process 1 is through its doorway first, so process 0 cannot pass it.
     let never = follow("1 until waiting\n0 until critical").err();
     assert!(
-        matches!(never, Some(SimulateError::Schedule(ScheduleError::Never { line: 2, process: 0, .. }))),
+        matches!(
+            never,
+            Some(SimulateError::Schedule(ScheduleError::Never { line: 2, process: 0, .. }))
+        ),
         "{never:?}"
     );
     let gone = follow("0 until critical\n0 until remainder\n0").err();
-    assert!(matches!(gone, Some(SimulateError::Schedule(ScheduleError::Stuck { line: 3, process: 0 }))), "{gone:?}");
+    assert!(
+        matches!(gone, Some(SimulateError::Schedule(ScheduleError::Stuck { line: 3, process: 0 }))),
+        "{gone:?}"
+    );
 }
 
 /// References do not depend on how the simulator makes its steps: these were counted when it replayed every single one.

@@ -10,7 +10,8 @@ use doorway_lab::{
     schedule::{Script, section_5},
 };
 
-const ALGORITHMS: [&str; 4] = ["queue", "numbered-ticket", "unbounded-colored-ticket", "colored-ticket"];
+const ALGORITHMS: [&str; 4] =
+    ["queue", "numbered-ticket", "unbounded-colored-ticket", "colored-ticket"];
 
 fn subject(name: &str, n: usize, k: usize, mutant: Option<&'static str>) -> Box<dyn Subject> {
     let entrant = Entrant::named(name).unwrap_or_else(|| panic!("{name} is not in the registry"));
@@ -21,7 +22,12 @@ fn explore(subject: &dyn Subject, properties: &[Property], crashes: usize) -> Re
     explore_passages(subject, properties, crashes, None)
 }
 
-fn explore_passages(subject: &dyn Subject, properties: &[Property], crashes: usize, passages: Option<u32>) -> Report {
+fn explore_passages(
+    subject: &dyn Subject,
+    properties: &[Property],
+    crashes: usize,
+    passages: Option<u32>,
+) -> Report {
     let options = Options {
         passages,
         crashes,
@@ -58,7 +64,8 @@ fn shared_values_are_between_the_bounds() {
     println!("N  k  lower  reached  Theorem 4.1  section 2.4  queue");
     let mut reached = Vec::new();
     for (n, k) in sizes(5).filter(|&size| size != (5, 4)).chain([(6, 1), (7, 1)]) {
-        let report = explore(&*subject("colored-ticket", n, k, None), &[Property::BoundedRegisters], 0);
+        let report =
+            explore(&*subject("colored-ticket", n, k, None), &[Property::BoundedRegisters], 0);
         all_hold(&report, &format!("colored-ticket n = {n}, k = {k}"));
         let m = 1 + k.max(n - k);
         let lower = choose(n - k, 2);
@@ -66,7 +73,10 @@ fn shared_values_are_between_the_bounds() {
         let section = choose(2 * k, k) * ((k + 1) * m) * ((k + 1) * m);
         // Every line of at most n of n processes.
         let queue: usize = (0..=n).map(|waiting| (n - waiting + 1..=n).product::<usize>()).sum();
-        println!("{n}  {k}  {lower:5}  {:7}  {theorem:11}  {section:11}  {queue:5}", report.shared_values);
+        println!(
+            "{n}  {k}  {lower:5}  {:7}  {theorem:11}  {section:11}  {queue:5}",
+            report.shared_values
+        );
         assert!(lower <= report.shared_values, "n = {n}, k = {k}");
         assert!(report.shared_values <= theorem && theorem <= section, "n = {n}, k = {k}");
         if k == 1 {
@@ -111,7 +121,8 @@ fn the_runs_of_the_lower_bound_leave_distinct_values() {
         for (n, k) in sizes(8) {
             let subject = subject(name, n, k, None);
             let pairs: Vec<_> = (k..n).flat_map(|j| (j + 1..n).map(move |i| (i, j))).collect();
-            let values: BTreeSet<_> = pairs.iter().map(|&(i, j)| value_after(&*subject, i, j)).collect();
+            let values: BTreeSet<_> =
+                pairs.iter().map(|&(i, j)| value_after(&*subject, i, j)).collect();
             assert_eq!(values.len(), pairs.len(), "{name} n = {n}, k = {k}");
             assert_eq!(pairs.len(), choose(n - k, 2), "n = {n}, k = {k}");
         }
@@ -136,7 +147,8 @@ fn with_small_blocks(mutant: &'static str, n: usize, k: usize) -> Result<usize, 
     let subject = subject("colored-ticket", n, k, Some(mutant));
     // The order takes a search of its own, which is dear.
     let order = (n < 5).then_some(Property::Fife);
-    let properties: Vec<_> = [Property::KExclusion, Property::StarvationFreedom].into_iter().chain(order).collect();
+    let properties: Vec<_> =
+        [Property::KExclusion, Property::StarvationFreedom].into_iter().chain(order).collect();
     let report = explore(&*subject, &properties, 0);
     if let Some(verdict) = report.verdicts.iter().find(|verdict| verdict.holds == Some(false)) {
         return Err(verdict.property);
@@ -168,7 +180,8 @@ fn footnote_2_holds_and_says_too_little() {
 #[test]
 fn ties_have_to_be_read_the_right_way() {
     for (n, k) in sizes(5).filter(|&size| size != (5, 4)) {
-        let (valid, issue) = (with_small_blocks("ties-to-valid", n, k), with_small_blocks("ties-to-issue", n, k));
+        let (valid, issue) =
+            (with_small_blocks("ties-to-valid", n, k), with_small_blocks("ties-to-issue", n, k));
         println!("n = {n}, k = {k}: a tie to VALID {valid:?}, a tie to ISSUE {issue:?}");
         assert_eq!(valid.is_ok(), k > n - k, "n = {n}, k = {k}");
         assert_eq!(issue.is_ok(), k < n - k, "n = {n}, k = {k}");
@@ -177,11 +190,18 @@ fn ties_have_to_be_read_the_right_way() {
 
 /// The paper's equivalence (section 3.2): after every schedule, every process is in the same region whichever of the four
 /// algorithms it runs. Here for schedules at random. Returns at which step of which schedule they part.
-fn part(names: &[(&str, Option<&'static str>)], n: usize, k: usize, schedules: u64) -> Option<(u64, u64)> {
-    let subjects: Vec<_> = names.iter().map(|&(name, mutant)| subject(name, n, k, mutant)).collect();
+fn part(
+    names: &[(&str, Option<&'static str>)],
+    n: usize,
+    k: usize,
+    schedules: u64,
+) -> Option<(u64, u64)> {
+    let subjects: Vec<_> =
+        names.iter().map(|&(name, mutant)| subject(name, n, k, mutant)).collect();
     let mut random = Random::new(n as u64, k as u64);
     for schedule in 0..schedules {
-        let start = |subject| Machine::new(subject, RegisterKind::Atomic, true).expect("it runs").silent();
+        let start =
+            |subject| Machine::new(subject, RegisterKind::Atomic, true).expect("it runs").silent();
         let mut machines: Vec<_> = subjects.iter().map(|subject| start(&**subject)).collect();
         for step in 0..300 {
             let p = random.below(n as u64) as usize;
@@ -223,8 +243,8 @@ fn relabelled_tickets_tell_the_truth() {
             for (n, k) in [(2, 1), (3, 1), (3, 2)] {
                 let subject = subject(name, n, k, mutant);
                 for property in [Property::KExclusion, Property::KFcfs] {
-                    let [relabelled, plain] =
-                        [None, Some(3)].map(|passages| explore_passages(&*subject, &[property], 0, passages));
+                    let [relabelled, plain] = [None, Some(3)]
+                        .map(|passages| explore_passages(&*subject, &[property], 0, passages));
                     assert!(relabelled.relabelled && !plain.relabelled);
                     let verdict = |report: &Report| {
                         let verdict = &report.verdicts[0];

@@ -150,7 +150,8 @@ mod bench {
         }
         fn passage(&self, inside: &mut dyn FnMut()) {
             OPEN.with(|open| {
-                let (pid, file) = open.get_or_init(|| (std::process::id(), File::create(&self.0).expect("it opens")));
+                let (pid, file) = open
+                    .get_or_init(|| (std::process::id(), File::create(&self.0).expect("it opens")));
                 assert_eq!(*pid, std::process::id(), "it was opened before the fork");
                 // SAFETY: the file is open.
                 unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) };
@@ -175,18 +176,28 @@ mod bench {
 
     /// Passages per second of so many processes together, a microsecond inside.
     fn busy(lock: &dyn Shared, processes: usize) -> f64 {
-        take_turns(lock, processes, Duration::from_millis(20), Duration::from_millis(100)).iter().sum()
+        take_turns(lock, processes, Duration::from_millis(20), Duration::from_millis(100))
+            .iter()
+            .sum()
     }
 
     /// Measures all, round by round; shows each beside all others.
-    fn measure<L: Shared + ?Sized>(what: &str, unit: &str, rounds: usize, locks: &[&L], run: impl Fn(&L) -> f64) {
+    fn measure<L: Shared + ?Sized>(
+        what: &str,
+        unit: &str,
+        rounds: usize,
+        locks: &[&L],
+        run: impl Fn(&L) -> f64,
+    ) {
         locks.iter().for_each(|lock| _ = run(*lock));
-        let seen: Vec<Vec<f64>> = (0..rounds).map(|_| locks.iter().map(|lock| run(*lock)).collect()).collect();
+        let seen: Vec<Vec<f64>> =
+            (0..rounds).map(|_| locks.iter().map(|lock| run(*lock)).collect()).collect();
         println!("{what}");
         for (i, lock) in locks.iter().enumerate() {
             let own = median(seen.iter().map(|round| round[i]).collect());
             print!("  {:28} {own:10.1} {unit}", lock.name());
-            let ratio = |other: usize| median(seen.iter().map(|round| round[i] / round[other]).collect());
+            let ratio =
+                |other: usize| median(seen.iter().map(|round| round[i] / round[other]).collect());
             (0..locks.len()).for_each(|other| print!(" {:8.2}", ratio(other)));
             println!();
         }
@@ -200,14 +211,18 @@ mod bench {
         let group = locks.group_lock("group", None).expect("it is made");
         let (posix, robust, system) = (PosixSemaphore::new(), RobustMutex::new(), SystemV::new());
         let flock = Flock(place.path().join(".flock"));
-        let alone_with: [&dyn Alone; 7] = [&semaphore, &mutex, &group, &posix, &robust, &system, &flock];
-        let asked: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+        let alone_with: [&dyn Alone; 7] =
+            [&semaphore, &mutex, &group, &posix, &robust, &system, &flock];
+        let asked: Vec<String> =
+            std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
         let wanted = |what: &str| asked.is_empty() || asked.iter().any(|asked| asked == what);
         // In turns first: what a process has opened alone its children would share.
         let busy_with: [&dyn Shared; 4] = [&mutex, &posix, &robust, &system];
         if wanted("turns") {
             for processes in [8, 2, 32] {
-                let what = format!("{processes} processes, one slot, 1 µs inside: passages/s, and over each");
+                let what = format!(
+                    "{processes} processes, one slot, 1 µs inside: passages/s, and over each"
+                );
                 measure(&what, "/s", ROUNDS, &busy_with, |lock| busy(lock, processes));
             }
         }

@@ -79,7 +79,11 @@ fn passages_fenced(seat: &mut Seat<'_, Bakery, &[Fenced]>, counter: &AtomicU64, 
 }
 
 #[inline(never)]
-fn passages_without_fences(seat: &mut Seat<'_, Bakery, &[Unfenced]>, counter: &AtomicU64, passages: u64) {
+fn passages_without_fences(
+    seat: &mut Seat<'_, Bakery, &[Unfenced]>,
+    counter: &AtomicU64,
+    passages: u64,
+) {
     add(seat, counter, passages);
 }
 
@@ -93,7 +97,8 @@ fn add<W: Word>(seat: &mut Seat<'_, Bakery, &[W]>, counter: &AtomicU64, passages
     let mut random = seat.id() as u64;
     for _ in 0..passages {
         // Outside for a while, of no certain length: else they take turns, and never come to a doorway at the same time.
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        random =
+            random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (0..random >> 61).for_each(|_| hint::spin_loop());
         let _inside = seat.lock();
         let seen = counter.load(Relaxed);
@@ -125,17 +130,24 @@ impl Options {
             match arg.as_str() {
                 "--passages" => {
                     let number = args.next().ok_or("--passages wants a number")?;
-                    options.passages = number.parse().map_err(|_| format!("{number} is no number of passages"))?;
+                    options.passages =
+                        number.parse().map_err(|_| format!("{number} is no number of passages"))?;
                 }
                 "--without-fences" | "--seq-cst" if options.words != Words::Fenced => {
                     return Err(format!("--without-fences or --seq-cst, not both; {USAGE}"));
                 }
                 "--without-fences" => options.words = Words::Unfenced,
                 "--seq-cst" => options.words = Words::SeqCst,
-                _ if arg.starts_with('-') || options.program.is_some() => return Err(format!("{arg}? {USAGE}")),
+                _ if arg.starts_with('-') || options.program.is_some() => {
+                    return Err(format!("{arg}? {USAGE}"));
+                }
                 _ => {
-                    let seat = args.next().and_then(|seat| seat.parse().ok()).filter(|&seat| seat < SIZE.n);
-                    options.program = Some((arg, seat.ok_or("after the file comes the seat, 0 or 1")?));
+                    let seat = args
+                        .next()
+                        .and_then(|seat| seat.parse().ok())
+                        .filter(|&seat| seat < SIZE.n);
+                    options.program =
+                        Some((arg, seat.ok_or("after the file comes the seat, 0 or 1")?));
                 }
             }
         }
@@ -201,10 +213,16 @@ fn program(path: &Path, seat: usize, options: &Options) -> Result<bool, Problem>
     let map = attach(path, words)?;
     let shared = Shared::new(view::<AtomicU64>(&map, 0, HEADER));
     if shared.magic.load(Acquire) != MAGIC {
-        return Err(format!("{} is no file of two_programs; choose another name", path.display()).into());
+        return Err(
+            format!("{} is no file of two_programs; choose another name", path.display()).into()
+        );
     }
     if shared.arrived[seat].load(Acquire) != 0 {
-        return Err(format!("seat {seat} of {} has been taken; take the other, or remove it", path.display()).into());
+        return Err(format!(
+            "seat {seat} of {} has been taken; take the other, or remove it",
+            path.display()
+        )
+        .into());
     }
     shared.arrived[seat].store(1, Release);
     until(|| shared.arrived[1 - seat].load(Acquire) != 0, "the other program");
@@ -249,8 +267,9 @@ fn create(path: &Path, words: usize) -> Result<(), Problem> {
         Lock::<Bakery, _>::lay_out(SIZE, view::<Fenced>(&map, HEADER, words - HEADER))?;
         Shared::new(view(&map, 0, HEADER)).magic.store(MAGIC, Release);
         // Unlike a rename this fails if there is one already.
-        fs::hard_link(&draft, path)
-            .map_err(|error| format!("cannot create {}: {error}; remove it first", path.display()))?;
+        fs::hard_link(&draft, path).map_err(|error| {
+            format!("cannot create {}: {error}; remove it first", path.display())
+        })?;
         Ok(())
     })();
     // What went wrong before is worth more than that this did.
@@ -264,7 +283,9 @@ fn attach(path: &Path, words: usize) -> Result<MmapRaw, Problem> {
     until(|| path.exists(), &format!("seat 0 to create {}", path.display()));
     let file = File::options().read(true).write(true).open(path)?;
     if file.metadata()?.len() != (words * size_of::<u64>()) as u64 {
-        return Err(format!("{} is no file of two_programs; choose another name", path.display()).into());
+        return Err(
+            format!("{} is no file of two_programs; choose another name", path.display()).into()
+        );
     }
     Ok(MmapRaw::map_raw(&file)?)
 }
@@ -273,7 +294,11 @@ fn attach(path: &Path, words: usize) -> Result<MmapRaw, Problem> {
 ///
 /// `W` is [`AtomicU64`] or a transparent wrapper of it.
 fn view<W>(map: &MmapRaw, first: usize, len: usize) -> &[W] {
-    const { assert!(size_of::<W>() == size_of::<AtomicU64>() && align_of::<W>() == align_of::<AtomicU64>()) }
+    const {
+        assert!(
+            size_of::<W>() == size_of::<AtomicU64>() && align_of::<W>() == align_of::<AtomicU64>()
+        )
+    }
     assert!((first + len) * size_of::<W>() <= map.len(), "the mapping is too small");
     // SAFETY: it is in the mapping, which lives as long as what is returned, and aligned, as a mapping starts a page. Any
     // bits are an atomic word. Everybody, in this program and the other, accesses it by atomic loads and stores alone. That nobody

@@ -236,7 +236,8 @@ impl<'a> Place<'a> {
             }
         }
         let taken = semaphore.takes(place) || {
-            let Ok(lies) = barging::lie_down(&semaphore.0, &mut Patient, waker(), place, self.in_vain);
+            let Ok(lies) =
+                barging::lie_down(&semaphore.0, &mut Patient, waker(), place, self.in_vain);
             self.in_vain = true;
             !lies
         };

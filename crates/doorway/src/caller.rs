@@ -93,7 +93,11 @@ impl Caller for Polls<'_> {
 }
 
 /// Whether it is this one's turn soon: what a thread waits for before it sleeps, with so many before it.
-pub(crate) fn soon(others: usize, until: Option<Instant>, is_enabled: impl Fn() -> bool) -> Result<bool, Late> {
+pub(crate) fn soon(
+    others: usize,
+    until: Option<Instant>,
+    is_enabled: impl Fn() -> bool,
+) -> Result<bool, Late> {
     let enabled_after = |pause: fn()| {
         pause();
         is_enabled()

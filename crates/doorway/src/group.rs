@@ -149,7 +149,10 @@ impl<T: ?Sized> GroupLock<T> {
     }
 
     #[inline(always)]
-    pub(crate) fn try_lock_by<L: Deref<Target = Self>>(lock: L, session: u32) -> Option<GuardOf<T, L, Shared>> {
+    pub(crate) fn try_lock_by<L: Deref<Target = Self>>(
+        lock: L,
+        session: u32,
+    ) -> Option<GuardOf<T, L, Shared>> {
         lock.hall.try_enter(known(session)).then(|| GuardOf::new(lock))
     }
 
@@ -267,9 +270,15 @@ pub struct GuardOf<T: ?Sized, L: Deref<Target = GroupLock<T>>, K> {
 }
 
 // SAFETY: sending such a guard sends a `&T` and the handle. Leaving is done by whoever has the guard.
-unsafe impl<T: ?Sized + Sync, L: Deref<Target = GroupLock<T>> + Send> Send for GuardOf<T, L, Shared> {}
+unsafe impl<T: ?Sized + Sync, L: Deref<Target = GroupLock<T>> + Send> Send
+    for GuardOf<T, L, Shared>
+{
+}
 // SAFETY: sending such a guard sends a `&mut T` and the handle.
-unsafe impl<T: ?Sized + Send, L: Deref<Target = GroupLock<T>> + Send> Send for GuardOf<T, L, Alone> {}
+unsafe impl<T: ?Sized + Send, L: Deref<Target = GroupLock<T>> + Send> Send
+    for GuardOf<T, L, Alone>
+{
+}
 // SAFETY: sharing a guard of either kind shares a `&T` and the handle.
 unsafe impl<T: ?Sized + Sync, L: Deref<Target = GroupLock<T>> + Sync, K> Sync for GuardOf<T, L, K> {}
 

@@ -68,14 +68,16 @@ use std::{
 
 pub use doorway_core::{
     Algorithm, Exclusion, Session, Size, Unfit,
-    algorithms::group::{GroupBakery, GroupBlackWhiteBakery, StrongGroupBakery, StrongGroupBlackWhiteBakery},
+    algorithms::group::{
+        GroupBakery, GroupBlackWhiteBakery, StrongGroupBakery, StrongGroupBlackWhiteBakery,
+    },
     algorithms::k_exclusion::{
         ColoredTicket, KBakery, KBakeryFife, KBakerySafe, NumberedTicket, Queue, TimestampBakery,
         UnboundedColoredTicket,
     },
     algorithms::mutex::{
-        Bakery, BlackWhiteBakery, BurnsLamport, Mcs, Randomized, RandomizedBounded, RandomizedStarvationFree,
-        YangAnderson,
+        Bakery, BlackWhiteBakery, BurnsLamport, Mcs, Randomized, RandomizedBounded,
+        RandomizedStarvationFree, YangAnderson,
     },
     native::{Arena, Fenced, Own, Word, room},
 };

@@ -82,7 +82,10 @@ where
     ///
     /// # Errors
     /// Gives the place back, which still stands where it stood.
-    pub fn wait_timeout(mut self, limit: Duration) -> Result<<H::Target as Door<K>>::Guard<H>, Self> {
+    pub fn wait_timeout(
+        mut self,
+        limit: Duration,
+    ) -> Result<<H::Target as Door<K>>::Guard<H>, Self> {
         // A limit that no clock reaches is none.
         match self.door().wait(&self.standing, Instant::now().checked_add(limit)) {
             Ok(()) => Ok(self.guard()),
@@ -107,7 +110,11 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let place = self.get_mut();
-        if place.door().poll(&place.standing, context.waker()) { Poll::Ready(place.guard()) } else { Poll::Pending }
+        if place.door().poll(&place.standing, context.waker()) {
+            Poll::Ready(place.guard())
+        } else {
+            Poll::Pending
+        }
     }
 }
 

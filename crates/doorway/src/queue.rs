@@ -61,7 +61,12 @@ impl<M: Caller> Line<M> for Queue {
     }
 
     #[inline(always)]
-    fn leave(&self, _: &mut M, ticket: u64, mark: Option<Mark<Sleeper>>) -> Result<Option<Mark<Sleeper>>, M::Halt> {
+    fn leave(
+        &self,
+        _: &mut M,
+        ticket: u64,
+        mark: Option<Mark<Sleeper>>,
+    ) -> Result<Option<Mark<Sleeper>>, M::Halt> {
         // A waker that nobody needs any more is dropped by whoever gets it, outside the lock: that may run anybody's code.
         Ok(exchange(&mut self.marks(), ticket, mark))
     }
@@ -130,7 +135,10 @@ impl Queue {
     /// The same after so many tickets.
     pub(crate) const fn after(tickets: u64, slots: usize) -> Self {
         assert!(slots <= MOST, "a semaphore has a million slots at most");
-        Self { word: AtomicU64::new(FORMAT.word(tickets, slots as i64)), marks: Mutex::new(VecDeque::new()) }
+        Self {
+            word: AtomicU64::new(FORMAT.word(tickets, slots as i64)),
+            marks: Mutex::new(VecDeque::new()),
+        }
     }
 
     #[inline(always)]
@@ -170,7 +178,9 @@ impl Queue {
             }
             let next = word.wrapping_add(FORMAT.issue(u64::from(weight)));
             match self.word.compare_exchange_weak(word, next, SeqCst, Relaxed) {
-                Ok(_) => return Some(Standing { ticket: FORMAT.issued(word), weight, enabled: true }),
+                Ok(_) => {
+                    return Some(Standing { ticket: FORMAT.issued(word), weight, enabled: true });
+                }
                 Err(now) => word = now,
             }
         }
@@ -197,12 +207,22 @@ impl Queue {
 
     /// Waits. With a time limit, the place keeps standing when it is over.
     #[inline(always)]
-    pub(crate) fn wait(&self, place: Standing, slots: usize, until: Option<Instant>) -> Result<(), Late> {
+    pub(crate) fn wait(
+        &self,
+        place: Standing,
+        slots: usize,
+        until: Option<Instant>,
+    ) -> Result<(), Late> {
         if place.enabled { Ok(()) } else { self.wait_in_line(place, slots, until) }
     }
 
     #[cold]
-    fn wait_in_line(&self, place: Standing, slots: usize, until: Option<Instant>) -> Result<(), Late> {
+    fn wait_in_line(
+        &self,
+        place: Standing,
+        slots: usize,
+        until: Option<Instant>,
+    ) -> Result<(), Late> {
         if soon(self.waiters() + slots, until, || self.is_enabled(place))? {
             return Ok(());
         }

@@ -78,7 +78,11 @@ impl Semaphore {
     /// # Panics
     /// If there are more than [`MOST`](Self::MOST).
     pub const fn new(slots: usize) -> Self {
-        Self { queue: Queue::new(slots), slots: AtomicUsize::new(slots), numbers: Mutex::new(Vec::new()) }
+        Self {
+            queue: Queue::new(slots),
+            slots: AtomicUsize::new(slots),
+            numbers: Mutex::new(Vec::new()),
+        }
     }
 
     /// A semaphore whose newcomers may take a free slot ahead of those in line: more throughput, no FIFO. See
@@ -93,7 +97,11 @@ impl Semaphore {
     /// The same after so many places: for tests of what happens when counters wrap around.
     #[doc(hidden)]
     pub const fn after(places: u64, slots: usize) -> Self {
-        Self { queue: Queue::after(places, slots), slots: AtomicUsize::new(slots), numbers: Mutex::new(Vec::new()) }
+        Self {
+            queue: Queue::after(places, slots),
+            slots: AtomicUsize::new(slots),
+            numbers: Mutex::new(Vec::new()),
+        }
     }
 
     /// The doorway: takes a place in line. Never blocks.
@@ -166,7 +174,9 @@ impl Semaphore {
     /// If there would be more than [`MOST`](Self::MOST).
     pub fn add_slots(&self, more: usize) {
         let fits = |slots: usize| slots.checked_add(more).filter(|&all| all <= MOST);
-        self.slots.fetch_update(SeqCst, SeqCst, fits).expect("a semaphore has a million slots at most");
+        self.slots
+            .fetch_update(SeqCst, SeqCst, fits)
+            .expect("a semaphore has a million slots at most");
         if more > 0 {
             self.queue.release(more as u32);
         }

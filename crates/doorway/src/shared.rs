@@ -96,7 +96,9 @@ pub enum Kind {
 
 impl Kind {
     fn from_word(word: u64) -> Option<Self> {
-        [Self::Semaphore, Self::Mutex, Self::GroupLock].into_iter().find(|&kind| kind as u64 == word)
+        [Self::Semaphore, Self::Mutex, Self::GroupLock]
+            .into_iter()
+            .find(|&kind| kind as u64 == word)
     }
 }
 

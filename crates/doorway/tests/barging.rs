@@ -57,7 +57,11 @@ fn nothing_is_lost() {
                 scope.spawn(move || {
                     for j in 0..500 {
                         let place = semaphore.enter();
-                        let limit = if (i + j) % 3 == 0 { Duration::from_micros(20) } else { Duration::MAX };
+                        let limit = if (i + j) % 3 == 0 {
+                            Duration::from_micros(20)
+                        } else {
+                            Duration::MAX
+                        };
                         // Who is late goes.
                         let Ok(_permit) = place.wait_timeout(limit) else { continue };
                         most.fetch_max(inside.fetch_add(1, SeqCst) + 1, SeqCst);

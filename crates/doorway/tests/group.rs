@@ -56,7 +56,9 @@ fn conflicting_sessions_come_in_order() {
     let lock = GroupLock::new(());
     let inside = lock.lock(1);
     let line = [2, 2, 1, 2].map(|session| lock.enter(session));
-    let may = |line: &[doorway::group::Place<'_, ()>]| line.iter().map(|place| place.is_enabled()).collect::<Vec<_>>();
+    let may = |line: &[doorway::group::Place<'_, ()>]| {
+        line.iter().map(|place| place.is_enabled()).collect::<Vec<_>>()
+    };
     assert_eq!((may(&line), lock.waiters()), (vec![false; 4], 4));
     // Nobody overtakes them, the session that is on included.
     assert!(lock.try_lock(1).is_none());
@@ -148,8 +150,11 @@ fn a_session_is_woken_together() {
 
 #[test]
 fn tasks_and_threads_stand_in_one_line() {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_time()
+        .build()
+        .expect("a runtime");
     let lock = Arc::new(GroupLock::new(0));
     let inside = lock.lock(1);
     let mut task = Arc::clone(&lock).enter_alone_owned();

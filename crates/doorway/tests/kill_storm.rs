@@ -112,10 +112,14 @@ mod storm {
         }
         let kills: u64 = arguments.iter().find_map(|text| text.parse().ok()).unwrap_or(1000);
         let fewer = kills.div_ceil(5);
-        let storms =
-            [(16, Kind::Slots(4), 24, kills), (2, Kind::Slots(1), 24, fewer), (3, Kind::Sessions(2), 72, fewer)];
+        let storms = [
+            (16, Kind::Slots(4), 24, kills),
+            (2, Kind::Slots(1), 24, fewer),
+            (3, Kind::Sessions(2), 72, fewer),
+        ];
         let passes = |&(processes, kind, life, kills)| {
-            storm(Size { processes, kind, life: Duration::from_millis(life) }, kills) == ExitCode::SUCCESS
+            storm(Size { processes, kind, life: Duration::from_millis(life) }, kills)
+                == ExitCode::SUCCESS
         };
         if storms.iter().all(passes) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
@@ -137,8 +141,9 @@ mod storm {
     fn victim(place: &Path, seed: u64, kind: Kind) -> ! {
         let lock = Directory::at(place).and_then(|locks| locks.lock("storm")).expect("it is there");
         let counts = Counts::open(&place.join(".counts"));
-        let referees: Vec<File> =
-            (0..kind.count()).map(|i| File::open(referee(place, i)).expect("it is there")).collect();
+        let referees: Vec<File> = (0..kind.count())
+            .map(|i| File::open(referee(place, i)).expect("it is there"))
+            .collect();
         let sessions: Vec<String> = (0..kind.count()).map(|i| format!("session {i}")).collect();
         let mut random = Random(seed | 1);
         loop {
@@ -153,7 +158,10 @@ mod storm {
             }
             let permit = place.wait().expect("it is granted");
             let (own, alone) = match kind {
-                Kind::Slots(_) => (permit.slot(), flock(&referees[permit.slot()], NonBlockingLockExclusive).is_ok()),
+                Kind::Slots(_) => (
+                    permit.slot(),
+                    flock(&referees[permit.slot()], NonBlockingLockExclusive).is_ok(),
+                ),
                 Kind::Sessions(_) => (asked, others_are_out(&referees, asked)),
             };
             if !alone {
@@ -178,7 +186,8 @@ mod storm {
     fn others_are_out(referees: &[File], own: usize) -> bool {
         let mut request = record(libc::F_RDLCK);
         // SAFETY: a record is pointed to, and the file is open.
-        let mine = unsafe { libc::fcntl(referees[own].as_raw_fd(), libc::F_SETLK, &raw mut request) } == 0;
+        let mine =
+            unsafe { libc::fcntl(referees[own].as_raw_fd(), libc::F_SETLK, &raw mut request) } == 0;
         let is_free = |other: &File| {
             let mut request = record(libc::F_WRLCK);
             // SAFETY: as above.
@@ -214,7 +223,13 @@ mod storm {
     fn start(place: &Path, seed: u64, kind: Kind) -> Child {
         let [seed, count] = [seed, kind.count() as u64].map(|number| number.to_string());
         Command::new(env::current_exe().expect("a test knows itself"))
-            .args(["victim".as_ref(), place.as_os_str(), seed.as_ref(), kind.name().as_ref(), count.as_ref()])
+            .args([
+                "victim".as_ref(),
+                place.as_os_str(),
+                seed.as_ref(),
+                kind.name().as_ref(),
+                count.as_ref(),
+            ])
             .stdin(Stdio::null())
             .spawn()
             .expect("it starts")
@@ -236,7 +251,8 @@ mod storm {
         let lock = open(place, kind);
         let counts = Counts::open(&place.join(".counts"));
         let mut random = Random(0x5eed_0f57_0a11_5eed);
-        let mut children = Victims((0..processes as u64).map(|seed| start(place, seed + 1, kind)).collect());
+        let mut children =
+            Victims((0..processes as u64).map(|seed| start(place, seed + 1, kind)).collect());
         let (started, mut said) = (Instant::now(), Instant::now());
         let (mut progress, mut since) = (0, Instant::now());
         for killed in 0..kills {
@@ -273,8 +289,9 @@ mod storm {
             Kind::Sessions(_) => (lock.slots(), [Some("session 0"), Some("session 1")]),
         };
         let try_enter = |session| lock.try_enter(session).expect("it works");
-        let all: Vec<_> =
-            (0..slots).map(|_| try_enter(asked[0]).expect("no slot is lost").wait().expect("it has one")).collect();
+        let all: Vec<_> = (0..slots)
+            .map(|_| try_enter(asked[0]).expect("no slot is lost").wait().expect("it has one"))
+            .collect();
         let mut taken: Vec<_> = all.iter().map(|permit| permit.slot()).collect();
         taken.sort_unstable();
         assert_eq!(taken, (0..slots).collect::<Vec<_>>());
@@ -282,7 +299,11 @@ mod storm {
         assert_eq!((status.holders.len(), status.waiting.len()), (slots, 0), "{status:?}");
         drop(all);
         let one = try_enter(asked[0]).expect("all are free");
-        assert_eq!(try_enter(asked[1]).is_none(), slots == 1 || asked[1].is_some(), "they exclude each other");
+        assert_eq!(
+            try_enter(asked[1]).is_none(),
+            slots == 1 || asked[1].is_some(),
+            "they exclude each other"
+        );
         drop(one);
         assert_eq!(counts.get(WRONG), 0);
         println!(

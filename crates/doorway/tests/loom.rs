@@ -124,7 +124,13 @@ mod sync {
         pub(crate) fn swap(&self, new: u64, order: Ordering) -> u64 {
             fenced(order, self.made().swap(new, order))
         }
-        pub(crate) fn compare_exchange(&self, old: u64, new: u64, order: Ordering, no: Ordering) -> Result<u64, u64> {
+        pub(crate) fn compare_exchange(
+            &self,
+            old: u64,
+            new: u64,
+            order: Ordering,
+            no: Ordering,
+        ) -> Result<u64, u64> {
             fenced(order, self.made().compare_exchange(old, new, order, no))
         }
         pub(crate) fn compare_exchange_weak(
@@ -158,7 +164,8 @@ mod sync {
             Self { start: std::sync::Mutex::new(Some(value)), made: OnceLock::new() }
         }
         pub(crate) fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
-            let start = || self.start.lock().expect("nobody panics").take().expect("it is made once");
+            let start =
+                || self.start.lock().expect("nobody panics").take().expect("it is made once");
             self.made.get_or_init(|| loom::sync::Mutex::new(start())).lock()
         }
     }

@@ -65,7 +65,10 @@ fn lock_api_works_as_it_says() {
             scope.spawn(|| {
                 for _ in 0..2_000 {
                     *mutex.lock() += 1;
-                    mutex.try_lock_for(Duration::from_micros(20)).into_iter().for_each(|mut guard| *guard += 0);
+                    mutex
+                        .try_lock_for(Duration::from_micros(20))
+                        .into_iter()
+                        .for_each(|mut guard| *guard += 0);
                 }
             });
         }

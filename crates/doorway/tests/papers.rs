@@ -16,8 +16,8 @@ use std::{
 
 use common::{Room, requests, sizes};
 use doorway::papers::{
-    Arena, Bakery, BlackWhiteBakery, Fenced, GroupBakery, KBakery, Lock, Mcs, NoSeat, Own, Paper, Queue, Session, Size,
-    Unfit, YangAnderson, room,
+    Arena, Bakery, BlackWhiteBakery, Fenced, GroupBakery, KBakery, Lock, Mcs, NoSeat, Own, Paper,
+    Queue, Session, Size, Unfit, YangAnderson, room,
 };
 use doorway_core::{Request, for_each_algorithm};
 
@@ -88,14 +88,23 @@ fn a_seat_has_one_holder() {
     assert_eq!((first.id(), second.id()), (0, 1));
     let full = lock.seat().expect_err("both are taken");
     assert_eq!(full, NoSeat::Full { name: "bakery", n: 2 });
-    assert_eq!(full.to_string(), "bakery: all 2 seats are taken; drop one or make the lock with a larger n");
+    assert_eq!(
+        full.to_string(),
+        "bakery: all 2 seats are taken; drop one or make the lock with a larger n"
+    );
     let taken = lock.claim(1).expect_err("it is taken");
-    assert_eq!(taken.to_string(), "bakery: seat 1 is taken; claim another or drop the one that has it");
+    assert_eq!(
+        taken.to_string(),
+        "bakery: seat 1 is taken; claim another or drop the one that has it"
+    );
     drop(first);
     assert_eq!(lock.claim(1).expect_err("it is taken"), NoSeat::Taken { name: "bakery", p: 1 });
     assert_eq!(lock.claim(0).expect("it is free again").id(), 0);
     let beyond = lock.claim(2).expect_err("there are two");
-    assert_eq!(beyond.to_string(), "bakery: there is no seat 2, as they go from 0 to 1; make the lock with a larger n");
+    assert_eq!(
+        beyond.to_string(),
+        "bakery: there is no seat 2, as they go from 0 to 1; make the lock with a larger n"
+    );
 }
 
 /// The registers after five passages from seat 0, by as many holders one after the other or by one.
@@ -135,11 +144,18 @@ fn a_forgotten_guard_is_a_crash() {
     let lock = Lock::<Bakery>::new(2).expect("it fits");
     let mut seat = lock.claim(0).expect("it is free");
     std::mem::forget(seat.lock());
-    let message = panic::catch_unwind(AssertUnwindSafe(|| drop(seat.lock()))).expect_err("it is still inside");
+    let message = panic::catch_unwind(AssertUnwindSafe(|| drop(seat.lock())))
+        .expect_err("it is still inside");
     let message = message.downcast_ref::<String>().map(String::as_str);
-    assert_eq!(message, Some("bakery: seat 0 is still in the passage whose place or guard was forgotten"));
+    assert_eq!(
+        message,
+        Some("bakery: seat 0 is still in the passage whose place or guard was forgotten")
+    );
     drop(seat);
-    assert_eq!(lock.claim(0).expect_err("nobody knows where it was"), NoSeat::Taken { name: "bakery", p: 0 });
+    assert_eq!(
+        lock.claim(0).expect_err("nobody knows where it was"),
+        NoSeat::Taken { name: "bakery", p: 0 }
+    );
 }
 
 /// A place that is dropped while somebody is inside is left: at once if the claims say so, and not before its turn if not.

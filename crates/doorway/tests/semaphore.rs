@@ -24,7 +24,10 @@ fn owned(semaphore: &Arc<Semaphore>) -> OwnedPlace {
 }
 
 /// Waits on another thread until `inside` says that it is in.
-fn waits(place: OwnedPlace, inside: impl FnOnce(OwnedPermit) + Send + 'static) -> thread::JoinHandle<()> {
+fn waits(
+    place: OwnedPlace,
+    inside: impl FnOnce(OwnedPermit) + Send + 'static,
+) -> thread::JoinHandle<()> {
     thread::spawn(move || inside(place.wait_timeout(LONG).expect("its turn comes")))
 }
 
@@ -49,7 +52,11 @@ fn they_go_in_as_they_came() {
         assert_eq!((semaphore.available(), semaphore.waiters()), (0, 20));
         drop(first);
         threads.into_iter().for_each(|thread| thread.join().expect("it ends"));
-        assert_eq!(*order.lock().expect("nobody panics"), (0..20).collect::<Vec<_>>(), "after {before}");
+        assert_eq!(
+            *order.lock().expect("nobody panics"),
+            (0..20).collect::<Vec<_>>(),
+            "after {before}"
+        );
         assert_eq!((semaphore.available(), semaphore.waiters()), (1, 0));
     }
 }
@@ -142,7 +149,10 @@ fn a_heavy_place_is_not_overtaken_by_light_ones() {
     let (a, b) = (semaphore.acquire(), semaphore.acquire());
     let heavy = Arc::clone(&semaphore).enter_owned(3);
     let light = owned(&semaphore);
-    assert!(!heavy.is_enabled() && !light.is_enabled(), "one slot is free, and the heavy one has it");
+    assert!(
+        !heavy.is_enabled() && !light.is_enabled(),
+        "one slot is free, and the heavy one has it"
+    );
     drop(a);
     assert!(!heavy.is_enabled());
     drop(b);

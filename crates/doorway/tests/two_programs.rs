@@ -25,7 +25,8 @@ fn no_count_is_lost() {
     for words in [None, Some("--seq-cst")] {
         let args: Vec<&str> = ["--passages", "20000"].into_iter().chain(words).collect();
         let output = two_programs(&args);
-        let (said, problem) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let (said, problem) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert_eq!(output.status.code(), Some(0), "{said}{problem}");
         let mut lines: Vec<&str> = said.lines().collect();
         lines.sort_unstable();

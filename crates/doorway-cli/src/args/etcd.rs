@@ -66,7 +66,8 @@ fn ttl(text: &str) -> Result<Duration, String> {
 fn signal(text: &str) -> Result<Signal, String> {
     let name = text.strip_prefix("SIG").unwrap_or(text);
     let is_meant = |number: &i32| {
-        name == number.to_string() || signal_name(*number).and_then(|name| name.strip_prefix("SIG")) == Some(name)
+        name == number.to_string()
+            || signal_name(*number).and_then(|name| name.strip_prefix("SIG")) == Some(name)
     };
     let number = (1..32).find(is_meant).and_then(Signal::from_named_raw);
     number.ok_or_else(|| "take the name or the number of a signal: TERM, INT, 15".into())

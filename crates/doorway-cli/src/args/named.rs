@@ -177,8 +177,10 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let mut rest = text.trim();
     let mut seconds = 0.0;
     while !rest.is_empty() {
-        let (number, after) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len()));
-        let (unit, next) = after.split_at(after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len()));
+        let (number, after) = rest
+            .split_at(rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len()));
+        let (unit, next) = after
+            .split_at(after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len()));
         let factor = match unit.trim() {
             "ms" => 0.001,
             "" if number == text.trim() => 1.0,
@@ -210,12 +212,19 @@ mod tests {
     #[test]
     fn times_are_read() {
         let read = |text| duration(text).map(|time| time.as_millis());
-        for (text, millis) in
-            [("30", 30_000), ("1.5s", 1500), ("200ms", 200), ("1h30m", 5_400_000), ("0", 0), ("2 min", 120_000)]
-        {
+        for (text, millis) in [
+            ("30", 30_000),
+            ("1.5s", 1500),
+            ("200ms", 200),
+            ("1h30m", 5_400_000),
+            ("0", 0),
+            ("2 min", 120_000),
+        ] {
             assert_eq!(read(text), Ok(millis), "{text}");
         }
-        for text in ["", " ", "s", "1x", "-1", "1..5", "1h30", "1e3", "inf", "99999999999999999999999d"] {
+        for text in
+            ["", " ", "s", "1x", "-1", "1..5", "1h30", "1e3", "inf", "99999999999999999999999d"]
+        {
             assert!(read(text).is_err(), "{text}: {:?}", read(text));
         }
     }

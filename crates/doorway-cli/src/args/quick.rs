@@ -14,14 +14,23 @@ pub(super) fn run(mut words: impl Iterator<Item = OsString>) -> Option<Run> {
     let mut run = Run::default();
     loop {
         let word = words.next()?;
-        let mut value =
-            || words.next()?.into_string().ok().filter(|value| !value.is_empty() && !value.starts_with('-'));
+        let mut value = || {
+            words
+                .next()?
+                .into_string()
+                .ok()
+                .filter(|value| !value.is_empty() && !value.starts_with('-'))
+        };
         match word.to_str()? {
             "--" => break,
             "--slots" if run.slots.is_none() => run.slots = Some(value()?.parse().ok()?),
             "--dir" if run.place.dir.is_none() => run.place.dir = Some(value()?.into()),
-            "--session" if run.session.is_none() => run.session = Some(named::session(&value()?).ok()?),
-            "--timeout" if run.timeout.is_none() => run.timeout = Some(named::duration(&value()?).ok()?),
+            "--session" if run.session.is_none() => {
+                run.session = Some(named::session(&value()?).ok()?)
+            }
+            "--timeout" if run.timeout.is_none() => {
+                run.timeout = Some(named::duration(&value()?).ok()?)
+            }
             "--no-wait" if !run.no_wait => run.no_wait = true,
             "--quiet" | "-q" if !run.quiet => run.quiet = true,
             text if name.is_none() && !text.starts_with('-') => name = Some(text.to_string()),
@@ -56,12 +65,20 @@ mod tests {
         let pieces: Vec<_> = PIECES.split('|').chain([long.as_str()]).collect();
         let (mut seed, mut read_by_both) = (1_u64, 0);
         let mut pick = || {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (seed >> 33) as usize
         };
         for _ in 0..300_000 {
-            let words: Vec<_> = (0..2 + pick() % 5).flat_map(|_| pieces[pick() % pieces.len()].split(' ')).collect();
-            let (quick, parsed) = if run(words.iter().map(OsString::from)).is_some() { read(&words) } else { continue };
+            let words: Vec<_> = (0..2 + pick() % 5)
+                .flat_map(|_| pieces[pick() % pieces.len()].split(' '))
+                .collect();
+            let (quick, parsed) = if run(words.iter().map(OsString::from)).is_some() {
+                read(&words)
+            } else {
+                continue;
+            };
             assert_eq!(quick, parsed, "{words:?}");
             read_by_both += 1;
         }

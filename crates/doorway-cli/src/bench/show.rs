@@ -23,7 +23,8 @@ pub(super) fn list(groups: &[&'static Group], plan: &Plan) -> String {
         text += &format!("  tables     {}, at least {seconds:.0} s\n", benches.len());
         let locks = locks(&[group], plan).into_iter().collect::<Vec<_>>().join(", ");
         text += &format!("  locks      {locks}\n");
-        let mut references: Vec<_> = benches.iter().flat_map(|bench| bench.references).copied().collect();
+        let mut references: Vec<_> =
+            benches.iter().flat_map(|bench| bench.references).copied().collect();
         let mut seen = BTreeSet::new();
         references.retain(|reference| seen.insert(*reference));
         text += &format!("  reference  {}\n", references.join(", "));
@@ -60,11 +61,18 @@ pub(super) fn text(bench: &Bench, rows: &[Row]) -> String {
     let mut table = vec![head];
     for row in rows {
         let mut cells: Vec<String> = row.ratios.iter().map(|ratio| number(*ratio)).collect();
-        cells.extend([row.lock.to_owned(), grouped(row.ops_per_second as u64), duration(1e9 / row.ops_per_second)]);
+        cells.extend([
+            row.lock.to_owned(),
+            grouped(row.ops_per_second as u64),
+            duration(1e9 / row.ops_per_second),
+        ]);
         if crowd {
             let [p50, p99] = [500, 990].map(|share| row.waits.per_mille(share));
             cells.push(number(row.share_max_min));
-            cells.extend([p50, p99, row.waits.max()].map(|ns| ns.map_or("-".into(), |ns| duration(ns as f64))));
+            cells.extend(
+                [p50, p99, row.waits.max()]
+                    .map(|ns| ns.map_or("-".into(), |ns| duration(ns as f64))),
+            );
             cells.push(order(row));
         }
         table.push(cells);
@@ -80,7 +88,9 @@ fn order(row: &Row) -> String {
         (0, overtakings) if row.doorway => {
             format!("NOT FIFO: {} of {}", grouped(overtakings), grouped(verdict.passages))
         }
-        (0, overtakings) => format!("{:.1} % overtake", 100.0 * overtakings as f64 / verdict.passages.max(1) as f64),
+        (0, overtakings) => {
+            format!("{:.1} % overtake", 100.0 * overtakings as f64 / verdict.passages.max(1) as f64)
+        }
         (intrusions, _) => format!("TOO MANY INSIDE: {}", grouped(intrusions)),
     }
 }
@@ -105,7 +115,11 @@ pub(crate) fn duration(ns: f64) -> String {
         _ if ns < 1e9 => (ns / 1e6, "ms"),
         _ => (ns / 1e9, "s"),
     };
-    if value < 10.0 && value.fract() != 0.0 { format!("{value:.1} {unit}") } else { format!("{value:.0} {unit}") }
+    if value < 10.0 && value.fract() != 0.0 {
+        format!("{value:.1} {unit}")
+    } else {
+        format!("{value:.0} {unit}")
+    }
 }
 
 /// An object for each row, in a line.
@@ -121,8 +135,12 @@ pub(super) fn objects(bench: &Bench, rows: &[Row]) -> Vec<Value> {
 /// Numbers that are infinite or not there are null.
 fn object(bench: &Bench, row: &Row) -> Value {
     let setting = &bench.setting;
-    let ratios: serde_json::Map<_, _> =
-        bench.references.iter().zip(&row.ratios).map(|(name, ratio)| (name.to_string(), json!(ratio))).collect();
+    let ratios: serde_json::Map<_, _> = bench
+        .references
+        .iter()
+        .zip(&row.ratios)
+        .map(|(name, ratio)| (name.to_string(), json!(ratio)))
+        .collect();
     let [p50, p99] = [500, 990].map(|share| row.waits.per_mille(share));
     json!({
         "group": bench.group.name,

@@ -4,8 +4,8 @@ use std::{fs, path::Path, process::ExitCode, thread, time::Duration};
 
 use doorway_core::{ANY_NUMBER, Primitive, Problem, Property, RegisterKind};
 use doorway_lab::{
-    Entrant, Options, Progress, Report, Subject, Unmodelled, Verdict, attempts, available_memory, check, kills,
-    promela, trace::Trace, viewer::Film,
+    Entrant, Options, Progress, Report, Subject, Unmodelled, Verdict, attempts, available_memory,
+    check, kills, promela, trace::Trace, viewer::Film,
 };
 use serde_json::{Value, json};
 
@@ -33,7 +33,9 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.trace {
         match found.traces().next() {
             Some(trace) => write_trace(path, trace)?,
-            None => say(format_args!("no violation was found, so {} was not written", path.display())),
+            None => {
+                say(format_args!("no violation was found, so {} was not written", path.display()))
+            }
         }
     }
     let timings = if args.timings { found.timings() } else { String::new() };
@@ -60,7 +62,8 @@ pub(super) fn find(args: &Check) -> Result<Found, Failure> {
     let (entrant, subject) = super::instance(&args.instance)?;
     let options = options(args, entrant, &*subject)?;
     let progress = Progress::default();
-    let report = watched(&progress, || check(&*subject, &options, &progress)).map_err(Failure::Fault)?;
+    let report =
+        watched(&progress, || check(&*subject, &options, &progress)).map_err(Failure::Fault)?;
     Ok(Found { entrant, subject, options, report })
 }
 
@@ -81,7 +84,8 @@ fn write_model(args: &Check, path: &Path) -> Result<(), Failure> {
     match watched(&progress, || promela(&*subject, &options, &progress)) {
         Ok(model) => {
             write(path, &model)?;
-            let command = format!("spin -a {file} && gcc -O2 -DSAFETY -o pan pan.c && ./pan -c0 -m1000000");
+            let command =
+                format!("spin -a {file} && gcc -O2 -DSAFETY -o pan pan.c && ./pan -c0 -m1000000");
             say(format_args!("{file} has the model in Promela; run it: {command}"));
             Ok(())
         }
@@ -97,7 +101,8 @@ fn write_model(args: &Check, path: &Path) -> Result<(), Failure> {
 
 /// Saves a trace for `lab replay`, or as a page or a picture to look at.
 pub(super) fn write_trace(path: &Path, trace: &Trace) -> Result<(), Failure> {
-    let is = |name: &str| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(name));
+    let is =
+        |name: &str| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(name));
     match () {
         () if is("html") => write_film(path, trace, Film::page),
         () if is("svg") => write_film(path, trace, Film::svg),
@@ -106,7 +111,11 @@ pub(super) fn write_trace(path: &Path, trace: &Trace) -> Result<(), Failure> {
 }
 
 /// Writes what shows a trace.
-pub(super) fn write_film(path: &Path, trace: &Trace, show: impl FnOnce(&Film) -> String) -> Result<(), Failure> {
+pub(super) fn write_film(
+    path: &Path,
+    trace: &Trace,
+    show: impl FnOnce(&Film) -> String,
+) -> Result<(), Failure> {
     let film = Film::of(trace).map_err(|error| Failure::Trace { path: path.into(), error })?;
     write(path, &show(&film))
 }
@@ -118,7 +127,10 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 /// The kind of registers, if the algorithm can run on them.
 pub(super) fn registers(args: &Check, entrant: &Entrant) -> Result<RegisterKind, Failure> {
     let registers: RegisterKind = args.registers.parse().map_err(|()| {
-        Failure::Usage(format!("--registers {}: registers are atomic, regular or safe", args.registers))
+        Failure::Usage(format!(
+            "--registers {}: registers are atomic, regular or safe",
+            args.registers
+        ))
     })?;
     if registers != RegisterKind::Atomic && entrant.claims.primitives != [Primitive::ReadWrite] {
         return Err(Failure::Usage(format!(
@@ -148,16 +160,25 @@ fn options(args: &Check, entrant: &Entrant, subject: &dyn Subject) -> Result<Opt
     let n = processes(subject)?;
     if let Some(p) = args.endless {
         if passages.is_none() {
-            return Err(Failure::Usage("--endless: passages are not bounded anyway; say --passages P, too".into()));
+            return Err(Failure::Usage(
+                "--endless: passages are not bounded anyway; say --passages P, too".into(),
+            ));
         }
         if p >= n {
-            return Err(Failure::Usage(format!("--endless {p} with -n {n}: processes are 0 to {}", n - 1)));
+            return Err(Failure::Usage(format!(
+                "--endless {p} with -n {n}: processes are 0 to {}",
+                n - 1
+            )));
         }
     }
     if args.crashes >= n {
-        return Err(Failure::Usage(format!("--crashes {} with -n {n}: somebody has to be left", args.crashes)));
+        return Err(Failure::Usage(format!(
+            "--crashes {} with -n {n}: somebody has to be left",
+            args.crashes
+        )));
     }
-    let workers = args.workers.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+    let workers =
+        args.workers.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
     if workers == 0 || workers > 256 {
         return Err(Failure::Usage(format!("--workers {workers}: give a number from 1 to 256")));
     }
@@ -180,11 +201,16 @@ fn options(args: &Check, entrant: &Entrant, subject: &dyn Subject) -> Result<Opt
 fn retries(args: &Check, entrant: &Entrant) -> Result<Option<u32>, Failure> {
     let Some(text) = args.retries.as_deref() else { return Ok(None) };
     if entrant.attempts.is_none() {
-        return Err(Failure::Usage(format!("{} makes no attempts; leave --retries out", entrant.name)));
+        return Err(Failure::Usage(format!(
+            "{} makes no attempts; leave --retries out",
+            entrant.name
+        )));
     }
     match text.parse() {
         _ if text == "unbounded" => Ok(Some(ANY_NUMBER)),
-        Ok(0) | Err(_) => Err(Failure::Usage(format!("--retries {text}: give a number from 1, or `unbounded`"))),
+        Ok(0) | Err(_) => {
+            Err(Failure::Usage(format!("--retries {text}: give a number from 1, or `unbounded`")))
+        }
         Ok(retries) => Ok(Some(retries)),
     }
 }
@@ -195,7 +221,9 @@ pub(super) fn passages(args: &Check) -> Result<Option<u32>, Failure> {
     match args.passages.as_deref() {
         None | Some("unbounded") => Ok(None),
         Some(text) => match text.parse() {
-            Ok(0) | Err(_) => Err(Failure::Usage(format!("--passages {text}: give a number from 1, or `unbounded`"))),
+            Ok(0) | Err(_) => Err(Failure::Usage(format!(
+                "--passages {text}: give a number from 1, or `unbounded`"
+            ))),
             Ok(passages) => Ok(Some(passages)),
         },
     }
@@ -222,11 +250,18 @@ pub(super) fn property(name: &str, subject: &dyn Subject) -> Result<Property, Fa
         let declared = claims.invariants.iter().map(|invariant| invariant.name);
         let all = Property::ALL.iter().copied().filter(suits).map(Property::name).chain(declared);
         let names = all.collect::<Vec<_>>().join(", ");
-        Failure::Usage(format!("{} has no property {name:?} to decide; there are {names}", subject.name()))
+        Failure::Usage(format!(
+            "{} has no property {name:?} to decide; there are {names}",
+            subject.name()
+        ))
     })?;
     if !suits(&property) {
-        let what = if claims.problem == Problem::Group { "has sessions" } else { "knows no sessions" };
-        return Err(Failure::Usage(format!("{} {what}, and {property} does not speak of such", subject.name())));
+        let what =
+            if claims.problem == Problem::Group { "has sessions" } else { "knows no sessions" };
+        return Err(Failure::Usage(format!(
+            "{} {what}, and {property} does not speak of such",
+            subject.name()
+        )));
     }
     if property == Property::BoundedRegisters && subject.claims().bound.is_none() {
         return Err(Failure::Usage(format!("{} states no bound on its registers", subject.name())));
@@ -264,8 +299,9 @@ impl Found {
             .collect();
         let seconds = report.search.as_secs_f64();
         let stages = report.timings.iter();
-        let timings: Vec<_> =
-            stages.map(|(stage, took)| json!({ "stage": stage, "seconds": took.as_secs_f64() })).collect();
+        let timings: Vec<_> = stages
+            .map(|(stage, took)| json!({ "stage": stage, "seconds": took.as_secs_f64() }))
+            .collect();
         let mut object = json!({
             "algorithm": subject.name(),
             "mutant": subject.mutant(),
@@ -299,7 +335,9 @@ impl Found {
         });
         let formulas = subject.claims().values;
         if !formulas.is_empty() {
-            let values = formulas.iter().map(|formula| json!({ "formula": formula.name, "value": (formula.of)(size) }));
+            let values = formulas
+                .iter()
+                .map(|formula| json!({ "formula": formula.name, "value": (formula.of)(size) }));
             object["bounds"]["paper"] = values.collect();
         }
         if subject.attempts().is_some() {
@@ -319,7 +357,9 @@ impl Found {
     fn timings(&self) -> String {
         let stages = self.report.timings.iter().map(|(stage, took)| (stage.as_str(), *took));
         let total = ("in all", self.report.elapsed);
-        let row = |(stage, took): (&str, Duration)| vec![stage.into(), format!("{:8.3} s", took.as_secs_f64())];
+        let row = |(stage, took): (&str, Duration)| {
+            vec![stage.into(), format!("{:8.3} s", took.as_secs_f64())]
+        };
         format!("\n{}", columns(&stages.chain([total]).map(row).collect::<Vec<_>>()))
     }
 
@@ -344,9 +384,11 @@ impl Found {
             kills(subject),
             if report.relabelled { ", tickets relabelled" } else { "" },
         );
-        let timestamps = subject.variant().map_or(String::new(), |kind| format!(", {kind} timestamps"));
+        let timestamps =
+            subject.variant().map_or(String::new(), |kind| format!(", {kind} timestamps"));
         let claims = &entrant.claims;
-        let mut text = format!("{}{timestamps}{mutant}: {}, {}\n", entrant.name, claims.paper, claims.figure);
+        let mut text =
+            format!("{}{timestamps}{mutant}: {}, {}\n", entrant.name, claims.paper, claims.figure);
         text.push_str(&format!("  {instance}\n"));
         text.push_str(&format!(
             "  {} states, {} steps, depth {}, in {seconds:.2} s{speed}: {}\n\n",
@@ -357,8 +399,12 @@ impl Found {
         ));
         let so_far = if report.complete { "" } else { " so far" };
         if let (Some(bound), Some(most)) = (claims.bound, report.max_register) {
-            let bits = report.bits.map_or(String::new(), |bits| format!("; {bits} bits of shared memory"));
-            text.push_str(&format!("  the largest number{so_far} is {most}, the bound {}{bits}\n\n", bound(size)));
+            let bits =
+                report.bits.map_or(String::new(), |bits| format!("; {bits} bits of shared memory"));
+            text.push_str(&format!(
+                "  the largest number{so_far} is {most}, the bound {}{bits}\n\n",
+                bound(size)
+            ));
         }
         let formulas = subject.claims().values;
         if !formulas.is_empty() {
@@ -373,7 +419,9 @@ impl Found {
             }
             text.push('\n');
         }
-        text.push_str(&columns(&report.verdicts.iter().map(|verdict| row(verdict, &instance)).collect::<Vec<_>>()));
+        text.push_str(&columns(
+            &report.verdicts.iter().map(|verdict| row(verdict, &instance)).collect::<Vec<_>>(),
+        ));
         for verdict in &report.verdicts {
             if let Some(trace) = &verdict.trace {
                 text.push_str(&format!("\n{} is violated: {}.\n", verdict.property, trace.shows));
@@ -391,5 +439,9 @@ fn row(verdict: &Verdict, instance: &str) -> Vec<String> {
         Some(false) => "VIOLATED",
         None => "unknown",
     };
-    vec![verdict.property.name().into(), word.into(), verdict.scope.replace(&format!(": {instance}"), "")]
+    vec![
+        verdict.property.name().into(),
+        word.into(),
+        verdict.scope.replace(&format!(": {instance}"), ""),
+    ]
 }

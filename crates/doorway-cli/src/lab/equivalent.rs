@@ -25,10 +25,21 @@ pub(crate) fn run(args: &Check, other: &str) -> Result<ExitCode, Failure> {
     let (entrant, first) = super::instance(&args.instance)?;
     let Instance { n, k, sessions, .. } = args.instance;
     // The same timestamps on both sides, if both have any.
-    let timestamps =
-        args.instance.timestamps.clone().filter(|_| super::named(other).is_ok_and(|e| e.variant.is_some()));
-    let against =
-        Instance { algorithm: other.into(), n, k, sessions, timestamps, mutant: None, abandon: false, kills: None };
+    let timestamps = args
+        .instance
+        .timestamps
+        .clone()
+        .filter(|_| super::named(other).is_ok_and(|e| e.variant.is_some()));
+    let against = Instance {
+        algorithm: other.into(),
+        n,
+        k,
+        sessions,
+        timestamps,
+        mutant: None,
+        abandon: false,
+        kills: None,
+    };
     let (_, second) = super::instance(&against)?;
     processes(&*first)?;
     if args.registers != RegisterKind::Atomic.name() {
@@ -89,7 +100,12 @@ fn shows(first: &dyn Subject, other: &str, difference: &Difference) -> String {
     )
 }
 
-fn as_json(first: &dyn Subject, other: &str, passages: Option<u32>, comparison: &Comparison) -> String {
+fn as_json(
+    first: &dyn Subject,
+    other: &str,
+    passages: Option<u32>,
+    comparison: &Comparison,
+) -> String {
     let size = first.size();
     let mut verdict = json!({
         "name": format!("equivalent-to:{other}"),
@@ -118,7 +134,8 @@ fn as_json(first: &dyn Subject, other: &str, passages: Option<u32>, comparison: 
         verdict["shows"] = json!(shows(first, other, difference));
         verdict["steps"] = json!(trace.len());
         verdict["trace"] = json!(trace);
-        verdict["regions"] = json!({ "first": regions(&difference.first), "other": regions(&difference.second) });
+        verdict["regions"] =
+            json!({ "first": regions(&difference.first), "other": regions(&difference.second) });
     }
     let seconds = comparison.elapsed.as_secs_f64();
     let mut object = json!({
@@ -182,8 +199,11 @@ fn as_text(entrant: &Entrant, first: &dyn Subject, other: &str, comparison: &Com
 
 /// The steps of both, side by side.
 fn steps(first: &str, other: &str, difference: &Difference) -> String {
-    let mut rows =
-        vec![["step", "process", "line", first, "then in", "line", other, "then in"].map(String::from).to_vec()];
+    let mut rows = vec![
+        ["step", "process", "line", first, "then in", "line", other, "then in"]
+            .map(String::from)
+            .to_vec(),
+    ];
     for (i, step) in difference.steps.iter().enumerate() {
         let mut row = vec![(i + 1).to_string(), step.first.process.to_string()];
         for event in [&step.first, &step.second] {

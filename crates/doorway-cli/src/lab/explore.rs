@@ -41,16 +41,19 @@ fn respond(explorer: &Explorer, page: &str, request: &Request) -> Response {
         ("POST", "/explore") => {
             let plan = match serde_json::from_str(&request.body) {
                 Ok(plan) => plan,
-                Err(error) => return Response::error("400 Bad Request", &format!("not a schedule: {error}")),
+                Err(error) => {
+                    return Response::error("400 Bad Request", &format!("not a schedule: {error}"));
+                }
             };
             match explorer.answer(plan) {
                 Ok(body) => Response { status: "200 OK", kind: "application/json", body },
                 Err(error) => Response::error("422 Unprocessable Content", &error.to_string()),
             }
         }
-        (_, "/" | "/explore") => {
-            Response::error("405 Method Not Allowed", "the page is GET /, a schedule is POST /explore")
-        }
+        (_, "/" | "/explore") => Response::error(
+            "405 Method Not Allowed",
+            "the page is GET /, a schedule is POST /explore",
+        ),
         _ => Response::error("404 Not Found", "there is nothing else here"),
     }
 }

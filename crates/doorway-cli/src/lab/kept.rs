@@ -27,7 +27,11 @@ use crate::{args::lab::Check, error::Failure, progress::say_and, table::grouped}
 const EVERY: Duration = Duration::from_secs(300);
 
 /// Checks, and keeps the search as the arguments say.
-pub(super) fn check(args: &Check, subject: &dyn Subject, options: &Options) -> Result<Report, Failure> {
+pub(super) fn check(
+    args: &Check,
+    subject: &dyn Subject,
+    options: &Options,
+) -> Result<Report, Failure> {
     let progress = Progress::default();
     let path = args.checkpoint.as_deref();
     let checkpoint = path.map(|path| checkpoint(path, args.instance.abandon)).transpose()?;
@@ -51,7 +55,11 @@ pub(super) fn check(args: &Check, subject: &dyn Subject, options: &Options) -> R
     if let Some(why) = &report.no_room {
         let kept = match path {
             Some(path) if kept > 0 => {
-                format!("{} are kept in {}, with which the same command goes on", states(kept), path.display())
+                format!(
+                    "{} are kept in {}, with which the same command goes on",
+                    states(kept),
+                    path.display()
+                )
             }
             _ => format!("{} are lost", states(report.states)),
         };
@@ -62,7 +70,13 @@ pub(super) fn check(args: &Check, subject: &dyn Subject, options: &Options) -> R
         && kept > 0
     {
         let path = path.display();
-        say_and(format_args!("{} are kept in {path}, with which the same command goes on", states(kept)), || ());
+        say_and(
+            format_args!(
+                "{} are kept in {path}, with which the same command goes on",
+                states(kept)
+            ),
+            || (),
+        );
     }
     Ok(report)
 }
@@ -76,7 +90,8 @@ pub(super) fn directory(checkpoint: &Path) -> PathBuf {
 fn checkpoint(path: &Path, abandons: bool) -> Result<Checkpoint, Failure> {
     // A version is not enough to know a doorway by: it may have been built from other sources since.
     let own = std::env::current_exe().and_then(fs::read);
-    let own = own.map_err(|error| Failure::File { verb: "read", path: "doorway itself".into(), error })?;
+    let own =
+        own.map_err(|error| Failure::File { verb: "read", path: "doorway itself".into(), error })?;
     let mut hasher = DefaultHasher::new();
     hasher.write(&own);
     Ok(Checkpoint {
@@ -89,7 +104,11 @@ fn checkpoint(path: &Path, abandons: bool) -> Result<Checkpoint, Failure> {
 
 /// Does the work. On SIGINT and SIGTERM, says what becomes of it and ends the process; or, if the work ends first, returns
 /// the signal.
-fn attended<T: Send>(progress: &Progress, path: Option<&Path>, work: impl FnOnce() -> T + Send) -> (T, Option<i32>) {
+fn attended<T: Send>(
+    progress: &Progress,
+    path: Option<&Path>,
+    work: impl FnOnce() -> T + Send,
+) -> (T, Option<i32>) {
     // Where no signals can be received they end the process, as they do without this.
     let signals = Signals::new([SIGINT, SIGTERM].iter().filter(|signal| !is_ignored(**signal)));
     let (running, ended) = channel::<()>();
@@ -134,7 +153,11 @@ fn interrupted(progress: &Progress, path: Option<&Path>, signal: i32) {
             states(found)
         ),
         Some(path) if kept > 0 => {
-            format!("interrupted: {} are kept in {}, with which the same command goes on", states(kept), path.display())
+            format!(
+                "interrupted: {} are kept in {}, with which the same command goes on",
+                states(kept),
+                path.display()
+            )
         }
         Some(_) => format!("interrupted: {} are lost", states(found)),
     };
@@ -149,6 +172,8 @@ fn states(count: u64) -> String {
 /// Whether the signal is ignored, as under nohup: then it is to stay so.
 fn is_ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let set = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    let set = status
+        .lines()
+        .find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
     set.is_some_and(|set| set >> (signal - 1) & 1 == 1)
 }

@@ -41,7 +41,8 @@ fn as_json() -> String {
 }
 
 fn as_text() -> String {
-    let header = ["name", "problem", "uses", "registers", "RMR in CC", "in DSM", "bounded", "figure"];
+    let header =
+        ["name", "problem", "uses", "registers", "RMR in CC", "in DSM", "bounded", "figure"];
     let mut rows = vec![header.map(String::from).to_vec()];
     for entrant in listed() {
         let claims = &entrant.claims;
@@ -60,10 +61,14 @@ fn as_text() -> String {
     for entrant in listed() {
         text.push_str(&format!("\n{}\n", entrant.name));
         let claims = &entrant.claims;
-        let names = |list: Vec<&str>| if list.is_empty() { "–".to_string() } else { list.join(", ") };
+        let names =
+            |list: Vec<&str>| if list.is_empty() { "–".to_string() } else { list.join(", ") };
         let mut details = vec![
             vec!["claims".into(), names(claims.properties.iter().map(|p| p.name()).collect())],
-            vec!["does not have".into(), names(claims.refuted.iter().map(|(p, _)| p.name()).collect())],
+            vec![
+                "does not have".into(),
+                names(claims.refuted.iter().map(|(p, _)| p.name()).collect()),
+            ],
             vec!["mutants".into(), names(claims.mutants.iter().map(|m| m.name).collect())],
         ];
         if entrant.variant.is_some() {

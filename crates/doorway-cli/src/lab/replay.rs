@@ -33,7 +33,8 @@ pub(crate) fn run(args: &Replay) -> Result<ExitCode, Failure> {
         trace.steps.len()
     );
     out.push_str(&steps(&trace));
-    let registers: Vec<Vec<String>> = replayed.registers.into_iter().map(|(name, value)| vec![name, value]).collect();
+    let registers: Vec<Vec<String>> =
+        replayed.registers.into_iter().map(|(name, value)| vec![name, value]).collect();
     out.push_str("\nRegisters at the end\n");
     out.push_str(&columns(&registers));
     if let Some(property) = &trace.property {

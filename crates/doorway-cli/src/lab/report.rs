@@ -41,8 +41,11 @@ pub(crate) fn run(args: &Report) -> Result<ExitCode, Failure> {
     entrants.retain(|entrant| seen.insert(entrant.name));
     let plan = Plan::new(&entrants, args.algorithms.is_empty(), args.quick);
     let store = Store::open(&args.directory)?;
-    let parts: Parts =
-        plan.jobs().filter_map(|job| store.find(&job.command)).map(|part| (part.command.clone(), part)).collect();
+    let parts: Parts = plan
+        .jobs()
+        .filter_map(|job| store.find(&job.command))
+        .map(|part| (part.command.clone(), part))
+        .collect();
     let found = parts.len();
     let page = Page { command: typed(args), plan, store, parts };
     page.run()?.end(args, found)
@@ -51,7 +54,10 @@ pub(crate) fn run(args: &Report) -> Result<ExitCode, Failure> {
 /// The command that makes this report, wherever it is written.
 fn typed(args: &Report) -> String {
     let quick = args.quick.then(|| "--quick".to_owned());
-    let words = ["lab".to_owned(), "report".to_owned()].into_iter().chain(args.algorithms.iter().cloned()).chain(quick);
+    let words = ["lab".to_owned(), "report".to_owned()]
+        .into_iter()
+        .chain(args.algorithms.iter().cloned())
+        .chain(quick);
     words.collect::<Vec<_>>().join(" ")
 }
 
@@ -105,7 +111,8 @@ impl Page {
     /// A page for each violation.
     fn write_traces(&self, part: &Part) -> Result<(), Failure> {
         for (name, trace) in part.pages() {
-            let film = Film::of(trace).map_err(|error| Failure::Trace { path: name.clone().into(), error })?;
+            let film = Film::of(trace)
+                .map_err(|error| Failure::Trace { path: name.clone().into(), error })?;
             self.store.write(&name, &film.page())?;
         }
         Ok(())
@@ -153,7 +160,8 @@ impl Now {
     }
 
     fn line(&self, all: usize) -> String {
-        let (command, planned) = self.job.as_ref().map_or(("", 0.0), |job| (&job.command, job.seconds));
+        let (command, planned) =
+            self.job.as_ref().map_or(("", 0.0), |job| (&job.command, job.seconds));
         let left = self.pace.left(self.began.elapsed().as_secs_f64().min(planned));
         format!("{} {} of {all} · {left} · {command}", bar(self.done, all), self.done)
     }

@@ -3,7 +3,10 @@
 mod plot;
 mod show;
 
-use std::{collections::BTreeSet, process::ExitCode, sync::atomic::Ordering::Relaxed, thread, time::Instant};
+use std::{
+    collections::BTreeSet, process::ExitCode, sync::atomic::Ordering::Relaxed, thread,
+    time::Instant,
+};
 
 use doorway_core::{Problem, Size};
 use doorway_lab::{
@@ -65,14 +68,22 @@ pub(crate) fn run(args: &Rmr) -> Result<ExitCode, Failure> {
 
 /// Measures all that is asked for, and prints nothing: what `--json` prints.
 pub(super) fn json(args: &Rmr) -> Result<Value, Failure> {
-    let found = entrants(args)?.into_iter().map(|entrant| find(args, entrant)).collect::<Result<Vec<_>, _>>()?;
+    let found = entrants(args)?
+        .into_iter()
+        .map(|entrant| find(args, entrant))
+        .collect::<Result<Vec<_>, _>>()?;
     Ok(show::json(&found))
 }
 
 fn find(args: &Rmr, entrant: &'static Entrant) -> Result<Found, Failure> {
     let sweep = sweep(args, entrant);
     let measured = curves(entrant, &sweep)?;
-    Ok(Found { entrant, sweep, measured, exact: if args.exact { exact(entrant, args)? } else { Vec::new() } })
+    Ok(Found {
+        entrant,
+        sweep,
+        measured,
+        exact: if args.exact { exact(entrant, args)? } else { Vec::new() },
+    })
 }
 
 /// The algorithms that are asked for, if what is asked of them makes sense.
@@ -92,13 +103,16 @@ fn entrants(args: &Rmr) -> Result<Vec<&'static Entrant>, Failure> {
     if args.total == Some(0) {
         return usage("--total 0: nothing would happen; try --total 100000".into());
     }
-    if let Some(script) = args.scheduler.iter().map(|s| &s.value).find(|name| name.starts_with("script:")) {
+    if let Some(script) =
+        args.scheduler.iter().map(|s| &s.value).find(|name| name.starts_with("script:"))
+    {
         return usage(format!("--scheduler {script}: a script is for one n; try lab simulate"));
     }
     let entrants = match &args.algorithms[..] {
         [] => Entrant::all().iter().collect(),
         names => {
-            let mut entrants = names.iter().map(|name| super::named(name)).collect::<Result<Vec<_>, _>>()?;
+            let mut entrants =
+                names.iter().map(|name| super::named(name)).collect::<Result<Vec<_>, _>>()?;
             let mut seen = BTreeSet::new();
             entrants.retain(|entrant| seen.insert(entrant.name));
             entrants
@@ -107,7 +121,9 @@ fn entrants(args: &Rmr) -> Result<Vec<&'static Entrant>, Failure> {
     let measured = |name: &String| entrants.iter().any(|entrant| entrant.name == name);
     let one = |up_to: &For<usize>| up_to.algorithm.clone();
     let ones = args.up_to.iter().filter_map(one).map(|name| ("--up-to", name));
-    let ones = ones.chain(args.scheduler.iter().filter_map(|s| s.algorithm.clone()).map(|name| ("--scheduler", name)));
+    let ones = ones.chain(
+        args.scheduler.iter().filter_map(|s| s.algorithm.clone()).map(|name| ("--scheduler", name)),
+    );
     if let Some((flag, name)) = ones.into_iter().find(|(_, name)| !measured(name)) {
         return usage(format!("{flag} {name}=…: {name} is not measured here; name it before, too"));
     }
@@ -115,10 +131,15 @@ fn entrants(args: &Rmr) -> Result<Vec<&'static Entrant>, Failure> {
     match args.k {
         Some(0) => return usage("-k 0: there has to be a slot; try -k 1".into()),
         Some(k) if k >= up_to => {
-            return usage(format!("-k {k} with --up-to {up_to}: nobody would have to wait; try -k {}", up_to / 2));
+            return usage(format!(
+                "-k {k} with --up-to {up_to}: nobody would have to wait; try -k {}",
+                up_to / 2
+            ));
         }
         Some(k) if k > 1 && !args.algorithms.is_empty() => {
-            if let Some(mutex) = entrants.iter().find(|entrant| entrant.claims.problem != Problem::KExclusion) {
+            if let Some(mutex) =
+                entrants.iter().find(|entrant| entrant.claims.problem != Problem::KExclusion)
+            {
                 let what = match mutex.claims.problem {
                     Problem::Group => "lets any number of one session in",
                     _ => "has one slot",
@@ -129,23 +150,39 @@ fn entrants(args: &Rmr) -> Result<Vec<&'static Entrant>, Failure> {
         _ => {}
     }
     match args.sessions {
-        Some(0) => return usage("--sessions 0: there has to be something to ask for; try --sessions 2".into()),
+        Some(0) => {
+            return usage(
+                "--sessions 0: there has to be something to ask for; try --sessions 2".into(),
+            );
+        }
         Some(sessions) if sessions > MAX_SESSIONS => {
             return usage(format!("--sessions {sessions}: the lab runs at most {MAX_SESSIONS}"));
         }
         Some(sessions) if !args.algorithms.is_empty() => {
-            if let Some(other) = entrants.iter().find(|entrant| entrant.claims.problem != Problem::Group) {
-                return usage(format!("--sessions {sessions}: {} knows no sessions; leave --sessions out", other.name));
+            if let Some(other) =
+                entrants.iter().find(|entrant| entrant.claims.problem != Problem::Group)
+            {
+                return usage(format!(
+                    "--sessions {sessions}: {} knows no sessions; leave --sessions out",
+                    other.name
+                ));
             }
         }
         _ => {}
     }
     for entrant in &entrants {
         let there = [&schedulers(entrant.name)[..], &ADVERSARIES[..]].concat();
-        let mut named = args.scheduler.iter().filter(|scheduler| scheduler.concerns(entrant.name)).map(|s| &s.value);
+        let mut named = args
+            .scheduler
+            .iter()
+            .filter(|scheduler| scheduler.concerns(entrant.name))
+            .map(|s| &s.value);
         if let Some(name) = named.find(|name| !there.contains(&name.as_str())) {
             let there = there.join(", ");
-            return usage(format!("there is no scheduler {name:?} for {}; there are {there}", entrant.name));
+            return usage(format!(
+                "there is no scheduler {name:?} for {}; there are {there}",
+                entrant.name
+            ));
         }
     }
     Ok(entrants)
@@ -167,7 +204,9 @@ fn sweep(args: &Rmr, entrant: &Entrant) -> Sweep {
         sessions: args.sessions.unwrap_or(SESSIONS),
         up_to: up_to(args, entrant),
         schedulers: match asked.map(|scheduler| scheduler.value.clone()).collect::<Vec<_>>() {
-            none if none.is_empty() => schedulers(entrant.name).into_iter().map(String::from).collect(),
+            none if none.is_empty() => {
+                schedulers(entrant.name).into_iter().map(String::from).collect()
+            }
             names => names,
         },
         passages: args.total.map_or(Passages::Each(args.passages), Passages::Total),
@@ -197,7 +236,9 @@ fn exact(entrant: &Entrant, args: &Rmr) -> Result<Vec<Exact>, Failure> {
     let sizes = match entrant.claims.problem {
         Problem::KExclusion => vec![Size::slots(2, 1), Size::slots(3, 1), Size::slots(3, 2)],
         Problem::Mutex => vec![Size::mutex(2), Size::mutex(3)],
-        Problem::Group => [2, 3].map(|n| Size::group(n, args.sessions.unwrap_or(SESSIONS))).to_vec(),
+        Problem::Group => {
+            [2, 3].map(|n| Size::group(n, args.sessions.unwrap_or(SESSIONS))).to_vec()
+        }
     };
     let limits = Limits { passages: None, max_states: args.max_states, workers: workers() };
     let mut found = Vec::new();
@@ -205,7 +246,8 @@ fn exact(entrant: &Entrant, args: &Rmr) -> Result<Vec<Exact>, Failure> {
         // What it refuses is said with the curves.
         let Ok(subject) = entrant.build(size, None, false) else { continue };
         let progress = Progress::default();
-        let maxima = watched(&progress, || most(&*subject, &limits, &progress)).map_err(Failure::Fault)?;
+        let maxima =
+            watched(&progress, || most(&*subject, &limits, &progress)).map_err(Failure::Fault)?;
         found.push(Exact { size, maxima });
     }
     Ok(found)

@@ -28,18 +28,24 @@ pub(crate) fn run(args: &Check, path: &Path) -> Result<ExitCode, Failure> {
         [name] => match property(name, &*subject)? {
             // Who is enabled is a question about every way to go on, and a schedule is one.
             property @ (Property::FifoEnabling | Property::KDeadlockAvoidance) => {
-                return Err(Failure::Usage(format!("--script: no schedule can show {property}; leave --script out")));
+                return Err(Failure::Usage(format!(
+                    "--script: no schedule can show {property}; leave --script out"
+                )));
             }
             property => property,
         },
         _ => {
-            return Err(Failure::Usage("--script: say with one --property what the schedule is to violate".into()));
+            return Err(Failure::Usage(
+                "--script: say with one --property what the schedule is to violate".into(),
+            ));
         }
     };
-    let mut trace = Trace::scripted(&*subject, registers, property, &read(path)?).map_err(|error| match error {
-        SimulateError::Schedule(error) => error.into(),
-        SimulateError::Fault(fault) => Failure::Fault(fault),
-    })?;
+    let mut trace = Trace::scripted(&*subject, registers, property, &read(path)?).map_err(
+        |error| match error {
+            SimulateError::Schedule(error) => error.into(),
+            SimulateError::Fault(fault) => Failure::Fault(fault),
+        },
+    )?;
     let judged = judge(&trace, property, args.crashes);
     let (shown, words) = judged.map_err(|error| Failure::Trace { path: path.into(), error })?;
     trace.shows = words;
@@ -59,7 +65,12 @@ pub(crate) fn run(args: &Check, path: &Path) -> Result<ExitCode, Failure> {
 fn judge(trace: &Trace, property: Property, crashes: usize) -> Result<(bool, String), TraceError> {
     if trace.crashed.len() > crashes {
         let crashed = &trace.crashed;
-        return Ok((false, format!("{crashed:?} do not move where it goes on for ever, and --crashes is {crashes}")));
+        return Ok((
+            false,
+            format!(
+                "{crashed:?} do not move where it goes on for ever, and --crashes is {crashes}"
+            ),
+        ));
     }
     match trace.replay() {
         Ok(replayed) => Ok(match (property, replayed.alone) {
@@ -94,7 +105,13 @@ fn as_text(property: Property, trace: &Trace, shown: bool) -> String {
     )
 }
 
-fn as_json(subject: &dyn Subject, args: &Check, property: Property, trace: &Trace, shown: bool) -> String {
+fn as_json(
+    subject: &dyn Subject,
+    args: &Check,
+    property: Property,
+    trace: &Trace,
+    shown: bool,
+) -> String {
     let size = subject.size();
     let object = json!({
         "algorithm": subject.name(),

@@ -45,10 +45,20 @@ pub(crate) fn run(args: &Simulate) -> Result<ExitCode, Failure> {
             subject.size().n
         )));
     }
-    let mut scheduler = scheduler(&args.scheduler, &*subject, args.seed, |file| read(Path::new(file)))?;
-    let how = Simulation { passages: args.passages, seed: args.seed, crashes: args.crashes, max_steps: args.max_steps };
+    let mut scheduler =
+        scheduler(&args.scheduler, &*subject, args.seed, |file| read(Path::new(file)))?;
+    let how = Simulation {
+        passages: args.passages,
+        seed: args.seed,
+        crashes: args.crashes,
+        max_steps: args.max_steps,
+    };
     let outcome = simulate(&*subject, &how, &mut *scheduler)?;
-    let text = if args.json { as_json(&*subject, args, &outcome) } else { as_text(&*subject, args, &outcome) };
+    let text = if args.json {
+        as_json(&*subject, args, &outcome)
+    } else {
+        as_text(&*subject, args, &outcome)
+    };
     print(&text)?;
     Ok(ExitCode::from(u8::from(outcome.violations > 0)))
 }
@@ -104,8 +114,16 @@ fn lemmas_as_text(lemmas: &Lemmas) -> String {
     let passages = format!("passages per good write, of {}", grouped(lemmas.good_writes));
     columns(&[
         ["The proof counts", "measured", "the paper, in expectation"].map(String::from).to_vec(),
-        vec![share, measured(lemmas.share_of_good_writes()), "at least 1/2 = 0.500 (Lemma 5)".into()],
-        vec![passages, measured(lemmas.passages_per_good_write()), "at least 1/36 = 0.028 (Lemma 6)".into()],
+        vec![
+            share,
+            measured(lemmas.share_of_good_writes()),
+            "at least 1/2 = 0.500 (Lemma 5)".into(),
+        ],
+        vec![
+            passages,
+            measured(lemmas.passages_per_good_write()),
+            "at least 1/36 = 0.028 (Lemma 6)".into(),
+        ],
     ])
 }
 
@@ -135,7 +153,10 @@ fn as_text(subject: &dyn Subject, args: &Simulate, outcome: &Outcome) -> String 
         text.push_str(&lemmas_as_text(lemmas));
     }
     if let Some(blocked) = blocked(subject, args, outcome) {
-        text.push_str(&format!("\nProcess {} was blocked {blocked} times in one passage.\n", size.n - 1));
+        text.push_str(&format!(
+            "\nProcess {} was blocked {blocked} times in one passage.\n",
+            size.n - 1
+        ));
     }
     if !outcome.crashed.is_empty() {
         text.push_str(&format!("\nCrashed: {:?}.\n", outcome.crashed));
@@ -144,7 +165,10 @@ fn as_text(subject: &dyn Subject, args: &Simulate, outcome: &Outcome) -> String 
         text.push_str("\nThe others wait for ever.\n");
     }
     if outcome.cut_off {
-        text.push_str(&format!("\nCut off after {} steps; see --max-steps.\n", grouped(args.max_steps)));
+        text.push_str(&format!(
+            "\nCut off after {} steps; see --max-steps.\n",
+            grouped(args.max_steps)
+        ));
     }
     match outcome.violations {
         0 => text.push_str("\nNo violation was seen.\n"),

@@ -9,7 +9,8 @@ pub(crate) fn steps(trace: &Trace) -> String {
     if trace.steps.is_empty() {
         return String::new();
     }
-    let mut rows = vec![["step", "process", "line", "access", "then in"].map(String::from).to_vec()];
+    let mut rows =
+        vec![["step", "process", "line", "access", "then in"].map(String::from).to_vec()];
     for (i, step) in trace.steps.iter().enumerate() {
         // What else is chosen is in the access already.
         let request = step.choice.as_ref().filter(|choice| choice.starts_with("request"));
@@ -53,7 +54,8 @@ mod tests {
     #[test]
     fn a_run_of_no_steps_has_no_table() {
         assert_eq!(steps(&trace("")), "");
-        let one = r#"{"process": 0, "line": 3, "access": "Doorway[0] := true", "region": "doorway"}"#;
+        let one =
+            r#"{"process": 0, "line": 3, "access": "Doorway[0] := true", "region": "doorway"}"#;
         assert_eq!(steps(&trace(one)).lines().count(), 2);
     }
 }

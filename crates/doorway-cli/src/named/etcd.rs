@@ -29,7 +29,10 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     /// Connects, as the command line says and `more` adds.
-    pub(crate) fn connect(args: &Etcd, more: impl FnOnce(Config) -> Config) -> Result<Self, Failure> {
+    pub(crate) fn connect(
+        args: &Etcd,
+        more: impl FnOnce(Config) -> Config,
+    ) -> Result<Self, Failure> {
         let mut config = Config::new(args.endpoints.iter().map(|endpoint| endpoint.trim()));
         if let Some(file) = &args.etcd_ca {
             config = config.with_ca(file);

@@ -2,7 +2,9 @@
 
 use std::{env, io, iter, mem, process::Command, time::Duration};
 
-use doorway::shared::{Directory, GroupLock, Holder, Kind, Lock, NotYet, Permit, Place, Semaphore, Status};
+use doorway::shared::{
+    Directory, GroupLock, Holder, Kind, Lock, NotYet, Permit, Place, Semaphore, Status,
+};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{
@@ -100,7 +102,9 @@ impl Local {
         let locks = directory(&args.place)?;
         Ok(match &args.session {
             None => Self::Slots(locks.semaphore(&args.name, args.slots.unwrap_or(1))?),
-            Some(session) => Self::Sessions(locks.group_lock(&args.name, args.slots)?, session.clone()),
+            Some(session) => {
+                Self::Sessions(locks.group_lock(&args.name, args.slots)?, session.clone())
+            }
         })
     }
 
@@ -154,7 +158,9 @@ impl Asked for Local {
     fn enter(&self, limit: Option<Duration>) -> Result<Option<Place<'_>>, Failure> {
         Ok(match limit {
             None => Some(self.lock().enter(self.session()).map_err(removed_meanwhile)?),
-            Some(limit) => self.lock().enter_timeout(self.session(), limit).map_err(removed_meanwhile)?,
+            Some(limit) => {
+                self.lock().enter_timeout(self.session(), limit).map_err(removed_meanwhile)?
+            }
         })
     }
 
@@ -168,7 +174,11 @@ impl Asked for Local {
         place.ahead()
     }
 
-    fn wait<'a>(&'a self, place: Place<'a>, limit: Duration) -> Result<Result<Permit<'a>, Place<'a>>, Failure> {
+    fn wait<'a>(
+        &'a self,
+        place: Place<'a>,
+        limit: Duration,
+    ) -> Result<Result<Permit<'a>, Place<'a>>, Failure> {
         match place.wait_timeout(limit) {
             Ok(permit) => Ok(Ok(permit)),
             Err(NotYet::Late(place)) => Ok(Err(place)),
@@ -192,8 +202,10 @@ impl Held for Permit<'_> {
         self.note(); // so that others see since when
         heed_ends().map_err(cannot)?;
         let changes: Vec<_> = command.get_envs().collect();
-        let kept = env::vars_os().filter(|(name, _)| !changes.iter().any(|(changed, _)| changed == name));
-        let set = changes.iter().filter_map(|(name, value)| Some((name.into(), value.as_ref()?.into())));
+        let kept =
+            env::vars_os().filter(|(name, _)| !changes.iter().any(|(changed, _)| changed == name));
+        let set =
+            changes.iter().filter_map(|(name, value)| Some((name.into(), value.as_ref()?.into())));
         let words = iter::once(command.get_program()).chain(command.get_args());
         // It is made while the command begins, which ignores what this process was told to ignore, since nothing is caught before.
         let (pid, watch) = match self.start(words, kept.chain(set), |pid| (pid, Watch::new())) {

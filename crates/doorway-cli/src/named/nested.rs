@@ -34,7 +34,8 @@ pub(crate) fn holder_around(lock: &str, name: &str, holders: &[Who]) -> Option<i
         .filter_map(|(ticket, _)| ticket.parse().ok())
         .collect();
     let ancestors = ancestors();
-    let is_ancestor = |who: &Who| !who.foreign && ancestors.contains(&who.pid) && is_of_this_machine(who, name);
+    let is_ancestor =
+        |who: &Who| !who.foreign && ancestors.contains(&who.pid) && is_of_this_machine(who, name);
     let is_around = |who: &&Who| tickets.contains(&who.ticket) || is_ancestor(who);
     holders.iter().find(is_around).map(|who| who.pid)
 }
@@ -44,7 +45,8 @@ pub(crate) fn holder_around(lock: &str, name: &str, holders: &[Who]) -> Option<i
 fn is_of_this_machine(who: &Who, name: &str) -> bool {
     let Some(host) = &who.host else { return true };
     let command = fs::read(format!("/proc/{}/cmdline", who.pid)).unwrap_or_default();
-    let says = |word: &str| command.split(|&byte| byte == 0).any(|argument| argument == word.as_bytes());
+    let says =
+        |word: &str| command.split(|&byte| byte == 0).any(|argument| argument == word.as_bytes());
     uname().nodename().to_bytes() == host.as_bytes() && says("run") && says(name)
 }
 
@@ -53,7 +55,13 @@ fn ancestors() -> Vec<i32> {
     let parent = |pid: &i32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // After the name, which may contain anything, stand the state and the parent.
-        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok().filter(|&parent| parent > 0)
+        stat.rsplit_once(')')?
+            .1
+            .split_whitespace()
+            .nth(1)?
+            .parse()
+            .ok()
+            .filter(|&parent| parent > 0)
     };
     std::iter::successors(i32::try_from(process::id()).ok(), parent).take(1000).collect()
 }

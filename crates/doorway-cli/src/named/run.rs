@@ -96,7 +96,9 @@ fn run_with(lock: &impl Asked, args: &Run) -> Result<ExitCode, Failure> {
     let Some(permit) = wait(lock, args)? else {
         return Ok(ExitCode::from(args.conflict_exit_code));
     };
-    let Some((program, rest)) = args.command.split_first() else { unreachable!("a command is required") };
+    let Some((program, rest)) = args.command.split_first() else {
+        unreachable!("a command is required")
+    };
     let mut command = Command::new(program);
     command.args(rest);
     command.env("DOORWAY_NAME", &args.name).env("DOORWAY_SLOT", permit.slot().to_string());
@@ -133,10 +135,18 @@ fn wait<'a, L: Asked>(lock: &'a L, args: &Run) -> Result<Option<L::Permit<'a>>, 
 }
 
 /// Runs the command and stays with it.
-fn follow(mut permit: impl Held, command: &mut Command, program: &OsStr) -> Result<ExitCode, Failure> {
+fn follow(
+    mut permit: impl Held,
+    command: &mut Command,
+    program: &OsStr,
+) -> Result<ExitCode, Failure> {
     let ended = match permit.spawn(command)? {
-        Ok((pid, mut watch)) => watch.stay_with(pid).map_err(|error| Failure::Supervise { error })?,
-        Err(error) if error.raw_os_error() == Some(Errno::STALE.raw_os_error()) => return Err(Failure::LostSlot),
+        Ok((pid, mut watch)) => {
+            watch.stay_with(pid).map_err(|error| Failure::Supervise { error })?
+        }
+        Err(error) if error.raw_os_error() == Some(Errno::STALE.raw_os_error()) => {
+            return Err(Failure::LostSlot);
+        }
         Err(error) => cannot_run(program, &error),
     };
     permit.give_back()?;

@@ -6,7 +6,10 @@ use super::{Locks, locks, view::View};
 use crate::{args::named::Status, error::Failure, output};
 
 /// The locks that were asked for. One that cannot be read is no reason not to show the others.
-pub(crate) fn views(locks: &dyn Locks, name: Option<&str>) -> Result<(Vec<View>, Vec<Failure>), Failure> {
+pub(crate) fn views(
+    locks: &dyn Locks,
+    name: Option<&str>,
+) -> Result<(Vec<View>, Vec<Failure>), Failure> {
     let names = match name {
         Some(name) => return Ok((vec![locks.view(name)?], Vec::new())),
         None => locks.names()?,
@@ -27,7 +30,11 @@ pub(crate) fn status(args: &Status) -> Result<ExitCode, Failure> {
     let (views, failures) = views(&*locks, args.name.as_deref())?;
     failures.iter().for_each(output::say);
     if args.json {
-        let json = if args.name.is_some() { serde_json::to_string(&views[0]) } else { serde_json::to_string(&views) };
+        let json = if args.name.is_some() {
+            serde_json::to_string(&views[0])
+        } else {
+            serde_json::to_string(&views)
+        };
         output::print(&(json.expect("plain data") + "\n"))?;
     } else if views.is_empty() && failures.is_empty() {
         output::print(&format!("no locks in {}\n", locks.place()))?;

@@ -5,8 +5,8 @@ use std::{io, process::ExitCode, sync::Arc};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, waitid};
 use signal_hook::{
     consts::signal::{
-        SIGALRM, SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2,
-        SIGWINCH,
+        SIGALRM, SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU,
+        SIGUSR1, SIGUSR2, SIGWINCH,
     },
     iterator::{SignalsInfo, exfiltrator::WithOrigin},
     low_level::siginfo::Origin,
@@ -14,7 +14,8 @@ use signal_hook::{
 
 /// Those that are passed on, and the news about the command itself.
 const WATCHED: [i32; 13] = [
-    SIGALRM, SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2, SIGWINCH,
+    SIGALRM, SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU,
+    SIGUSR1, SIGUSR2, SIGWINCH,
 ];
 
 /// How a command ended.
@@ -71,7 +72,9 @@ impl Watch {
                     Some(News::Stopped) => kill_process(getpid(), Signal::STOP)?,
                     None => {}
                 }
-            } else if let Some(signal) = Signal::from_named_raw(origin.signal).filter(|_| is_to_be_passed_on(&origin)) {
+            } else if let Some(signal) =
+                Signal::from_named_raw(origin.signal).filter(|_| is_to_be_passed_on(&origin))
+            {
                 // It may have ended a moment ago; then the next news is about that.
                 let _ = kill_process(command, signal);
             }

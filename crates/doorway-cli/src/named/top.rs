@@ -36,7 +36,11 @@ pub(crate) fn top(args: &Top) -> Result<ExitCode, Failure> {
     ended.map(|()| ExitCode::SUCCESS)
 }
 
-fn show(terminal: &mut DefaultTerminal, locks: &dyn Locks, name: Option<&str>) -> Result<(), Failure> {
+fn show(
+    terminal: &mut DefaultTerminal,
+    locks: &dyn Locks,
+    name: Option<&str>,
+) -> Result<(), Failure> {
     let mut scrolled: u16 = 0;
     loop {
         // A lock that is removed meanwhile is gone, and comes back when somebody makes it again.
@@ -46,7 +50,9 @@ fn show(terminal: &mut DefaultTerminal, locks: &dyn Locks, name: Option<&str>) -
             Ok(found) => found,
         };
         let mut lines: Vec<Line<'static>> = views.iter().flat_map(lines).collect();
-        lines.extend(failures.iter().map(|failure| Line::from(one_line(&failure.to_string())).red()));
+        lines.extend(
+            failures.iter().map(|failure| Line::from(one_line(&failure.to_string())).red()),
+        );
         let most = u16::try_from(lines.len().saturating_sub(1)).unwrap_or(u16::MAX);
         let until = Instant::now() + EVERY;
         loop {
@@ -91,11 +97,15 @@ fn wish(key: KeyEvent) -> Wish {
 
 fn draw(frame: &mut Frame<'_>, locks: &dyn Locks, lines: &[Line<'static>], scrolled: u16) {
     let [head, body, foot] =
-        Layout::vertical([Constraint::Length(1), Constraint::Min(1), Constraint::Length(1)]).areas(frame.area());
+        Layout::vertical([Constraint::Length(1), Constraint::Min(1), Constraint::Length(1)])
+            .areas(frame.area());
     let title = format!(" doorway top · {} ", one_line(&locks.place()));
     frame.render_widget(Paragraph::new(title).style(Style::new().reversed()), head);
     if lines.is_empty() {
-        frame.render_widget(Paragraph::new("no locks: `doorway run NAME -- COMMAND` makes one").dim(), body);
+        frame.render_widget(
+            Paragraph::new("no locks: `doorway run NAME -- COMMAND` makes one").dim(),
+            body,
+        );
     } else {
         frame.render_widget(Paragraph::new(lines.to_vec()).scroll((scrolled, 0)), body);
     }
@@ -108,23 +118,35 @@ fn lines(view: &View) -> Vec<Line<'static>> {
         Span::from(one_line(&view.name)).bold(),
         Span::from(format!("  {}", view.summary())).dim(),
     ])];
-    for slot in
-        0..view.slots.unwrap_or(0).max(view.holders.iter().filter_map(|who| who.slot).max().map_or(0, |most| most + 1))
+    for slot in 0..view
+        .slots
+        .unwrap_or(0)
+        .max(view.holders.iter().filter_map(|who| who.slot).max().map_or(0, |most| most + 1))
     {
         match view.holders.iter().find(|who| who.slot == Some(slot)) {
             Some(who) => lines.push(row(Span::from(format!("  ● slot {slot:<4}")).green(), who)),
-            None if view.slots.is_some() => lines.push(Line::from(Span::from(format!("  ○ slot {slot:<4}")).dim())),
+            None if view.slots.is_some() => {
+                lines.push(Line::from(Span::from(format!("  ○ slot {slot:<4}")).dim()))
+            }
             None => {}
         }
     }
     let waiting = view.waiting.iter().enumerate();
-    lines.extend(waiting.map(|(i, who)| row(Span::from(format!("  … {:<9}", format!("{i} ahead"))).yellow(), who)));
+    lines.extend(
+        waiting.map(|(i, who)| {
+            row(Span::from(format!("  … {:<9}", format!("{i} ahead"))).yellow(), who)
+        }),
+    );
     lines.push(Line::default());
     lines
 }
 
 fn row(first: Span<'static>, who: &Who) -> Line<'static> {
-    let session = who.session.as_deref().map(|session| format!("[{}] ", one_line(session))).unwrap_or_default();
+    let session = who
+        .session
+        .as_deref()
+        .map(|session| format!("[{}] ", one_line(session)))
+        .unwrap_or_default();
     Line::from(vec![
         first,
         Span::from(format!("{}{:>8}  {:>8}  {session}", who.on(), who.pid, age(who.seconds))),

@@ -49,10 +49,20 @@ impl View {
             rows.push(["", "host", "pid", "for", "session", "command"].map(String::from).to_vec());
         }
         let row = |first: String, who: &Who| {
-            let [host, session] = [&who.host, &who.session].map(|text| one_line(text.as_deref().unwrap_or_default()));
-            vec![first, host, who.pid.to_string(), age(who.seconds), session, one_line(&who.command)]
+            let [host, session] =
+                [&who.host, &who.session].map(|text| one_line(text.as_deref().unwrap_or_default()));
+            vec![
+                first,
+                host,
+                who.pid.to_string(),
+                age(who.seconds),
+                session,
+                one_line(&who.command),
+            ]
         };
-        rows.extend(self.holders.iter().map(|who| row(format!("slot {}", who.slot.unwrap_or(0)), who)));
+        rows.extend(
+            self.holders.iter().map(|who| row(format!("slot {}", who.slot.unwrap_or(0)), who)),
+        );
         rows.extend(self.waiting.iter().enumerate().map(|(i, who)| row(format!("{i} ahead"), who)));
         if self.holders.iter().chain(&self.waiting).all(|who| who.host.is_none()) {
             rows.iter_mut().for_each(|row| _ = row.remove(1));

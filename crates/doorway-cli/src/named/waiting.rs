@@ -37,7 +37,8 @@ impl Sign {
     pub(crate) fn show(&mut self, ahead: usize, view: impl FnOnce() -> Result<View, Failure>) {
         if self.visible && has_terminal() {
             self.shown = true;
-            let text = view().map_or_else(|failure| one_line(&failure.to_string()), |view| text(ahead, &view));
+            let text = view()
+                .map_or_else(|failure| one_line(&failure.to_string()), |view| text(ahead, &view));
             draw(&text);
         }
     }

@@ -34,8 +34,18 @@ impl Page {
             .arg("-c")
             .arg("exec chromium \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1")
             .arg("chromium")
-            .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"])
-            .args(["--disable-background-networking", "--disable-component-update", "--remote-debugging-pipe"])
+            .args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                "--no-first-run",
+            ])
+            .args([
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--remote-debugging-pipe",
+            ])
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .arg("about:blank")
             .stdin(Stdio::piped())
@@ -44,10 +54,21 @@ impl Page {
             .expect("a shell");
         let to = child.stdin.take();
         let from = BufReader::new(child.stdout.take().expect("a pipe"));
-        let mut page =
-            Self { child, to, from, messages: 0, session: None, complaints: Vec::new(), loaded: 0, _profile: profile };
+        let mut page = Self {
+            child,
+            to,
+            from,
+            messages: 0,
+            session: None,
+            complaints: Vec::new(),
+            loaded: 0,
+            _profile: profile,
+        };
         let target = page.call("Target.createTarget", json!({ "url": "about:blank" }));
-        let attached = page.call("Target.attachToTarget", json!({ "targetId": target["targetId"], "flatten": true }));
+        let attached = page.call(
+            "Target.attachToTarget",
+            json!({ "targetId": target["targetId"], "flatten": true }),
+        );
         page.session = attached["sessionId"].as_str().map(str::to_owned);
         for domain in ["Page", "Runtime", "Log"] {
             page.call(&format!("{domain}.enable"), json!({}));
@@ -79,18 +100,26 @@ impl Page {
     fn receive(&mut self) -> Value {
         let mut bytes = Vec::new();
         self.from.read_until(0, &mut bytes).expect("Chromium answers");
-        assert_eq!(bytes.pop(), Some(0), "Chromium has ended; if it is missing, scripts/need chromium installs it");
+        assert_eq!(
+            bytes.pop(),
+            Some(0),
+            "Chromium has ended; if it is missing, scripts/need chromium installs it"
+        );
         let message: Value = serde_json::from_slice(&bytes).expect("JSON");
         match message["method"].as_str() {
             Some("Page.loadEventFired") => self.loaded += 1,
             Some("Runtime.exceptionThrown") => self.complaints.push(message["params"].to_string()),
             Some("Runtime.consoleAPICalled") => {
-                if matches!(message["params"]["type"].as_str(), Some("error" | "warning" | "assert")) {
+                if matches!(
+                    message["params"]["type"].as_str(),
+                    Some("error" | "warning" | "assert")
+                ) {
                     self.complaints.push(message["params"].to_string());
                 }
             }
             Some("Log.entryAdded") => {
-                if matches!(message["params"]["entry"]["level"].as_str(), Some("error" | "warning")) {
+                if matches!(message["params"]["entry"]["level"].as_str(), Some("error" | "warning"))
+                {
                     self.complaints.push(message["params"].to_string());
                 }
             }
@@ -102,7 +131,8 @@ impl Page {
     /// Makes the window that large.
     pub fn resize(&mut self, width: u32, height: u32) {
         let mobile = width < 600;
-        let metrics = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile });
+        let metrics =
+            json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile });
         self.call("Emulation.setDeviceMetricsOverride", metrics);
     }
 
@@ -123,7 +153,8 @@ impl Page {
 
     /// What an expression is in the page.
     pub fn eval(&mut self, expression: &str) -> Value {
-        let parameters = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
+        let parameters =
+            json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
         let answer = self.call("Runtime.evaluate", parameters);
         assert_eq!(answer["exceptionDetails"], Value::Null, "{expression}");
         answer["result"]["value"].clone()
@@ -162,7 +193,8 @@ impl Page {
             _ => panic!("what is the code of {key}?"),
         };
         for kind in ["keyDown", "keyUp"] {
-            let event = json!({ "type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code });
+            let event =
+                json!({ "type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code });
             self.call("Input.dispatchKeyEvent", event);
         }
     }
@@ -179,8 +211,8 @@ impl Page {
 
     /// The page is as wide as its window, whatever is in it, and has not complained of anything.
     pub fn is_well(&mut self) {
-        let [wide, window] =
-            ["scrollWidth", "clientWidth"].map(|width| self.eval(&format!("document.documentElement.{width}")));
+        let [wide, window] = ["scrollWidth", "clientWidth"]
+            .map(|width| self.eval(&format!("document.documentElement.{width}")));
         assert_eq!(wide, window, "the page is wider than its window");
         assert_eq!(self.complaints, [] as [&str; 0]);
     }
@@ -191,7 +223,8 @@ impl Drop for Page {
         // Without its pipe it ends; should it not, it is made to.
         drop(self.to.take());
         let began = Instant::now();
-        while matches!(self.child.try_wait(), Ok(None)) && began.elapsed() < Duration::from_secs(5) {
+        while matches!(self.child.try_wait(), Ok(None)) && began.elapsed() < Duration::from_secs(5)
+        {
             std::thread::sleep(Duration::from_millis(10));
         }
         let _ = self.child.kill();

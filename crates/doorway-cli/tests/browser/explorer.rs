@@ -22,7 +22,9 @@ impl Explorer {
         command.args(["lab", "explore"]).args(args).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("doorway");
         let mut address = String::new();
-        BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut address).expect("an address");
+        BufReader::new(child.stdout.take().expect("a pipe"))
+            .read_line(&mut address)
+            .expect("an address");
         Self { child, address: address.trim().to_owned() }
     }
 }
@@ -73,7 +75,9 @@ fn the_second_process_is_refused() {
             page.press("ArrowLeft");
             assert_eq!(page.text("#position"), format!("step {} of {steps}", steps - back));
         }
-        page.wait_for("document.querySelector('.card[data-process=\"1\"] .chip').textContent === 'remainder'");
+        page.wait_for(
+            "document.querySelector('.card[data-process=\"1\"] .chip').textContent === 'remainder'",
+        );
         // Another way to go on: what followed is forgotten.
         steps -= 9;
         act(&mut page, 0, ".move", steps);
@@ -84,8 +88,13 @@ fn the_second_process_is_refused() {
         assert_eq!(section(&mut page, 1), "doorway");
         // Who has crashed does not move.
         page.click(".card[data-process='1'] .crash");
-        page.wait_for("document.querySelector('.card[data-process=\"1\"]').textContent.includes('crashed')");
-        assert_eq!(page.eval("document.querySelectorAll('.card[data-process=\"1\"] button').length"), json!(0));
+        page.wait_for(
+            "document.querySelector('.card[data-process=\"1\"]').textContent.includes('crashed')",
+        );
+        assert_eq!(
+            page.eval("document.querySelectorAll('.card[data-process=\"1\"] button').length"),
+            json!(0)
+        );
         // Only process 0 is left for the scheduler, and it is kept out by the one that crashed.
         page.eval("document.getElementById('steps').value = 30");
         page.click("#go");
@@ -97,7 +106,10 @@ fn the_second_process_is_refused() {
         let trace = Trace::parse(&saved).expect("a trace");
         assert_eq!(trace.replay().expect("it replays").events.len(), steps);
         assert_eq!(trace.crashed, [1]);
-        assert_eq!(page.eval("scriptText()").as_str().map(|script| script.lines().count()), Some(steps));
+        assert_eq!(
+            page.eval("scriptText()").as_str().map(|script| script.lines().count()),
+            Some(steps)
+        );
         page.is_well();
     }
 }

@@ -28,7 +28,8 @@ fn a_report_is_readable_on_wide_and_narrow_screens_and_in_the_dark() {
             page.open_file(&file);
             page.is_well();
             // Text and ground are apart, in tables and in figures.
-            for (element, property) in [("body", "color"), ("figure text", "fill"), ("td", "color")] {
+            for (element, property) in [("body", "color"), ("figure text", "fill"), ("td", "color")]
+            {
                 let light = page.eval(&format!(
                     "getComputedStyle(document.querySelector('{element}')).{property}.match(/\\d+/g).slice(0, 3).reduce((a, b) => a + Number(b), 0)"
                 ));
@@ -59,13 +60,21 @@ fn a_report_is_readable_on_wide_and_narrow_screens_and_in_the_dark() {
     );
     page.eval(&format!("{fife}.querySelector('.at').click()"));
     page.wait_for("document.querySelector('tr:target')");
-    assert!(page.text("tr:target code").starts_with("doorway lab check k-bakery -n 4 -k 2 --passages 1"));
-    let trace = page.eval("document.querySelector('tr:target a.no').href").as_str().expect("a link").to_owned();
+    assert!(
+        page.text("tr:target code")
+            .starts_with("doorway lab check k-bakery -n 4 -k 2 --passages 1")
+    );
+    let trace = page
+        .eval("document.querySelector('tr:target a.no').href")
+        .as_str()
+        .expect("a link")
+        .to_owned();
     page.is_well();
     page.open(&trace);
     let shows = page.text("#shows");
     assert!(
-        shows.starts_with("fife is violated: process ") && shows.contains(" has entered before process "),
+        shows.starts_with("fife is violated: process ")
+            && shows.contains(" has entered before process "),
         "{shows}"
     );
     page.is_well();

@@ -11,7 +11,11 @@ use super::chromium::Page;
 
 /// Runs doorway in a directory, to this exit code.
 fn doorway(directory: &TempDir, code: i32, args: &[&str]) {
-    let ran = Command::new(env!("CARGO_BIN_EXE_doorway")).args(args).current_dir(directory).output().expect("doorway");
+    let ran = Command::new(env!("CARGO_BIN_EXE_doorway"))
+        .args(args)
+        .current_dir(directory)
+        .output()
+        .expect("doorway");
     assert_eq!(ran.status.code(), Some(code), "{args:?}: {}", String::from_utf8_lossy(&ran.stderr));
 }
 
@@ -45,10 +49,25 @@ fn shown(page: &mut Page) -> Vec<(String, String)> {
 #[test]
 fn the_violation_of_fife_is_shown_step_by_step() {
     let directory = tempfile::tempdir().expect("a directory");
-    let check = ["lab", "check", "k-bakery", "-n", "4", "-k", "2", "--passages", "1", "--property", "fife", "--trace"];
+    let check = [
+        "lab",
+        "check",
+        "k-bakery",
+        "-n",
+        "4",
+        "-k",
+        "2",
+        "--passages",
+        "1",
+        "--property",
+        "fife",
+        "--trace",
+    ];
     doorway(&directory, 1, &[&check[..], &["fife.json"]].concat());
     doorway(&directory, 0, &["lab", "replay", "fife.json", "--html", "fife.html"]);
-    let trace = Trace::parse(&fs::read_to_string(directory.path().join("fife.json")).expect("a trace")).expect("one");
+    let trace =
+        Trace::parse(&fs::read_to_string(directory.path().join("fife.json")).expect("a trace"))
+            .expect("one");
     let values = values(&trace);
     let last = trace.steps.len();
     let mut page = Page::new();
@@ -70,7 +89,10 @@ fn the_violation_of_fife_is_shown_step_by_step() {
                 None => assert_eq!(current, "the start"),
                 Some(step) => {
                     assert_eq!(current, step.access);
-                    assert!(page.text("#now .what").contains(&format!("process {}, line {}", step.process, step.line)));
+                    assert!(
+                        page.text("#now .what")
+                            .contains(&format!("process {}, line {}", step.process, step.line))
+                    );
                     assert_eq!(page.text(".executed .margin"), step.line.to_string());
                     let section = page.text(&format!("tr[data-process='{}'] .chip", step.process));
                     assert_eq!(section, step.region);
@@ -103,7 +125,17 @@ fn the_violation_of_fife_is_shown_step_by_step() {
 #[test]
 fn references_loops_and_crashes_are_shown() {
     let directory = tempfile::tempdir().expect("a directory");
-    let args = ["lab", "check", "bakery", "--crashes", "1", "--property", "deadlock-freedom", "--trace", "dead.html"];
+    let args = [
+        "lab",
+        "check",
+        "bakery",
+        "--crashes",
+        "1",
+        "--property",
+        "deadlock-freedom",
+        "--trace",
+        "dead.html",
+    ];
     doorway(&directory, 1, &args);
     let mut page = Page::new();
     page.resize(1280, 900);
@@ -132,9 +164,20 @@ fn references_loops_and_crashes_are_shown() {
 
 /// A schedule of 5 000 steps, as a page.
 fn long(directory: &TempDir) -> PathBuf {
-    let passages: String = (0..625).map(|_| "0*4\n1*4\n0 until remainder\n1 until remainder\n").collect();
+    let passages: String =
+        (0..625).map(|_| "0*4\n1*4\n0 until remainder\n1 until remainder\n").collect();
     fs::write(directory.path().join("long.script"), passages).expect("written");
-    let args = ["lab", "check", "bakery", "--script", "long.script", "--property", "fcfs", "--trace", "long.html"];
+    let args = [
+        "lab",
+        "check",
+        "bakery",
+        "--script",
+        "long.script",
+        "--property",
+        "fcfs",
+        "--trace",
+        "long.html",
+    ];
     doorway(directory, 3, &args);
     directory.path().join("long.html")
 }
@@ -162,8 +205,11 @@ fn a_long_trace_opens_and_scrolls() {
         // A little up and down, where most rows stay: each is there once, in order.
         for top in [2490, 2512, 2480, 2499] {
             page.eval(&format!("document.getElementById('scroll').scrollTop = {top} * 24"));
-            page.wait_for(&format!("document.getElementById('rows').firstChild.dataset.step == {top} - 10"));
-            let steps = page.eval("[...document.querySelectorAll('.step')].map((s) => Number(s.dataset.step))");
+            page.wait_for(&format!(
+                "document.getElementById('rows').firstChild.dataset.step == {top} - 10"
+            ));
+            let steps = page
+                .eval("[...document.querySelectorAll('.step')].map((s) => Number(s.dataset.step))");
             let steps: Vec<u64> = serde_json::from_value(steps).expect("numbers");
             assert!(steps.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{steps:?}");
         }
@@ -179,7 +225,10 @@ fn on_paper_there_is_every_step() {
     let mut page = Page::new();
     page.open_file(&file);
     page.eval("dispatchEvent(new Event('beforeprint'))");
-    assert_eq!(page.eval("document.querySelectorAll('.step').length === run.length + 1"), json!(true));
+    assert_eq!(
+        page.eval("document.querySelectorAll('.step').length === run.length + 1"),
+        json!(true)
+    );
     page.eval("dispatchEvent(new Event('afterprint'))");
     assert!(page.eval("document.querySelectorAll('.step').length").as_u64() < Some(100));
 }
@@ -188,7 +237,17 @@ fn on_paper_there_is_every_step() {
 #[test]
 fn damaged_and_foreign_data_give_a_message() {
     let directory = tempfile::tempdir().expect("a directory");
-    let args = ["lab", "check", "bakery", "--crashes", "1", "--property", "deadlock-freedom", "--trace", "dead.html"];
+    let args = [
+        "lab",
+        "check",
+        "bakery",
+        "--crashes",
+        "1",
+        "--property",
+        "deadlock-freedom",
+        "--trace",
+        "dead.html",
+    ];
     doorway(&directory, 1, &args);
     let whole = fs::read_to_string(directory.path().join("dead.html")).expect("a page");
     let begin = whole.find("id=\"film\">").expect("a film") + "id=\"film\">".len();
@@ -234,7 +293,8 @@ fn damaged_and_foreign_data_give_a_message() {
         page.is_well();
     }
     // What is whole is shown, and texts are only texts.
-    let text = changed(|film| film["trace"]["shows"] = json!("</script><img src=x onerror=alert(1)>"));
+    let text =
+        changed(|film| film["trace"]["shows"] = json!("</script><img src=x onerror=alert(1)>"));
     let text = text.replace('<', "\\u003c");
     fs::write(&file, format!("{}{text}{}", &whole[..begin], &whole[end..])).expect("written");
     page.open_file(&file);

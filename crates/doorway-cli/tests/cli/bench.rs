@@ -10,7 +10,9 @@ const SHORT: [&str; 6] = ["bench", "--quick", "--seconds", "0.002", "--threads",
 /// The objects that are printed, one in each line.
 fn objects(args: &[&str]) -> Vec<Value> {
     let out = prints(0, &[&SHORT, args, &["--json"]].concat());
-    out.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line}"))).collect()
+    out.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line}")))
+        .collect()
 }
 
 #[test]
@@ -19,24 +21,43 @@ fn a_lock_is_an_object_in_a_line() {
     for row in &rows {
         has_fields(
             row,
-            &["group", "lock", "threads", "k", "inside_ns", "think_ns", "ops_per_second", "reference", "ratio"],
+            &[
+                "group",
+                "lock",
+                "threads",
+                "k",
+                "inside_ns",
+                "think_ns",
+                "ops_per_second",
+                "reference",
+                "ratio",
+            ],
         );
         has_fields(row, &["how", "ratios", "share_max_min", "wait_ns", "order"]);
         assert_eq!(fields(&row["wait_ns"]), ["p50", "p99", "max"]);
         assert_eq!(fields(&row["order"]), ["doorway", "passages", "overtakings", "intrusions"]);
         assert_eq!(row["order"]["intrusions"], 0, "{row}");
-        assert_eq!(row["ratio"], row["ratios"][row["reference"].as_str().expect("a name")], "{row}");
+        assert_eq!(
+            row["ratio"],
+            row["ratios"][row["reference"].as_str().expect("a name")],
+            "{row}"
+        );
         // On a busy machine so short a measurement may see nothing.
         if row["reference"] == row["lock"] && row["ops_per_second"] != 0.0 {
             assert_eq!(row["ratio"], 1.0, "{row}");
         }
     }
-    let of = |group: &str, lock: &str| rows.iter().filter(|row| row["group"] == group && row["lock"] == lock).count();
+    let of = |group: &str, lock: &str| {
+        rows.iter().filter(|row| row["group"] == group && row["lock"] == lock).count()
+    };
     // 50 ns and 1 µs inside.
     assert_eq!(of("turns", "parking_lot FairMutex"), 2);
     assert_eq!(of("turns", "tokio Semaphore"), 2, "a reference is there, whatever is asked for");
     assert_eq!(of("turns", "async-lock Semaphore"), 0);
-    assert_eq!((of("uncontended", "std Mutex"), of("uncontended", "tokio Semaphore try_acquire")), (1, 1));
+    assert_eq!(
+        (of("uncontended", "std Mutex"), of("uncontended", "tokio Semaphore try_acquire")),
+        (1, 1)
+    );
     assert!(rows.iter().all(|row| row["group"] != "uncontended" || row["threads"] == 1));
     assert!(rows.iter().all(|row| row["group"] != "turns" || row["threads"] == 2));
 }
@@ -49,7 +70,9 @@ fn a_table_has_ratios_first() {
     let head = lines.next().expect("a head");
     assert!(head.starts_with("  × tokio Semaphore  lock"), "{head}");
     // On a busy machine so short a measurement may see nothing, and then there is no ratio.
-    let own = |row: &str| row.trim_start_matches([' ', '1', '.', '0', '-']).starts_with("tokio Semaphore ");
+    let own = |row: &str| {
+        row.trim_start_matches([' ', '1', '.', '0', '-']).starts_with("tokio Semaphore ")
+    };
     assert!(lines.take_while(|line| !line.is_empty()).any(own), "{out}");
     // Those with one slot have no place here.
     assert!(out.contains("async-lock Semaphore") && !out.contains("std Mutex  "), "{out}");
@@ -58,12 +81,19 @@ fn a_table_has_ratios_first() {
 #[test]
 fn groups_and_locks_are_listed() {
     let out = prints(0, &["bench", "--list"]);
-    for name in ["uncontended: ", "task: ", "turns: ", "slots: ", "async: ", "groups: ", "threads: "] {
+    for name in
+        ["uncontended: ", "task: ", "turns: ", "slots: ", "async: ", "groups: ", "threads: "]
+    {
         assert!(out.lines().any(|line| line.starts_with(name)), "no {name}in {out}");
     }
-    for peer in
-        ["std Mutex", "parking_lot FairMutex", "parking_lot RwLock", "tokio RwLock", "async-lock Mutex", "spin Mutex"]
-    {
+    for peer in [
+        "std Mutex",
+        "parking_lot FairMutex",
+        "parking_lot RwLock",
+        "tokio RwLock",
+        "async-lock Mutex",
+        "spin Mutex",
+    ] {
         assert!(out.contains(peer), "no {peer} in {out}");
     }
     let one = prints(0, &["bench", "task", "--list"]);

@@ -25,16 +25,22 @@ const K_BAKERY: [&str; 8] = ["lab", "check", "k-bakery", "-n", "3", "-k", "2", "
 
 /// All of a report that does not depend on how it came about.
 fn facts(report: &Value) -> Value {
-    let names = ["complete", "states", "transitions", "depth", "relabelled", "properties", "bounds"];
+    let names =
+        ["complete", "states", "transitions", "depth", "relabelled", "properties", "bounds"];
     names.iter().map(|name| report[*name].clone()).collect()
 }
 
 /// Starts a check, and returns when it listens to signals.
 fn started(args: &[&str]) -> Child {
-    let child = command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("doorway starts");
+    let child = command(args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("doorway starts");
     soon("it listens", || {
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).expect("it runs");
-        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("Linux says");
+        let caught =
+            status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("Linux says");
         u64::from_str_radix(caught.trim(), 16).expect("a set") >> (SIGINT - 1) & 1 == 1
     });
     child
@@ -46,7 +52,8 @@ fn interrupted(args: &[&str], after: Duration, signal: i32) -> (Option<i32>, Ran
     thread::sleep(after);
     kill(child.id() as i32, &format!("-{signal}"));
     let output = child.wait_with_output().expect("it ends");
-    let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).expect("it is text"));
+    let [out, err] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).expect("it is text"));
     (output.status.signal(), Ran { code: output.status.code(), out, err })
 }
 
@@ -92,7 +99,11 @@ fn an_interrupted_check_goes_on() {
 fn without_a_checkpoint_the_loss_is_reported() {
     let (by, ran) = interrupted(&K_BAKERY, Duration::from_millis(100), SIGINT);
     assert_eq!((by, ran.out.as_str()), (Some(SIGINT), ""));
-    assert!(ran.err.starts_with("doorway: interrupted at depth ") && ran.err.ends_with('\n'), "{}", ran.err);
+    assert!(
+        ran.err.starts_with("doorway: interrupted at depth ") && ran.err.ends_with('\n'),
+        "{}",
+        ran.err
+    );
     assert!(ran.err.contains(" are lost: --checkpoint FILE would have kept them"), "{}", ran.err);
     assert_eq!(ran.err.lines().count(), 1);
 }
@@ -104,7 +115,11 @@ fn a_check_that_stops_is_kept() {
     let args = ["lab", "check", "bakery", "-n", "3", "--json", "--checkpoint", &name];
     let ran = doorway(&[&args[..], &["--max-states", "1000"]].concat());
     assert_eq!(ran.code, Some(3));
-    assert!(ran.err.contains(&format!(" states are kept in {name}, with which the same")), "{}", ran.err);
+    assert!(
+        ran.err.contains(&format!(" states are kept in {name}, with which the same")),
+        "{}",
+        ran.err
+    );
     assert!(path.is_file());
     assert_eq!(facts(&json(0, &args)), facts(&json(0, &args[..6])));
     assert!(!path.exists());
@@ -113,12 +128,16 @@ fn a_check_that_stops_is_kept() {
 #[test]
 fn other_files_are_refused_and_left_alone() {
     let (directory, path, name) = file();
-    let bakery = ["lab", "check", "bakery", "-n", "3", "--max-states", "1000", "--checkpoint", &name];
+    let bakery =
+        ["lab", "check", "bakery", "-n", "3", "--max-states", "1000", "--checkpoint", &name];
     assert_eq!(doorway(&bakery).code, Some(3));
     let good = fs::read(&path).expect("it was kept");
     let line = refused(&["lab", "check", "bakery", "-n", "4", "--checkpoint", &name]);
     assert!(line.starts_with(&format!("{name} keeps another search (bakery, n = 3")), "{line}");
-    assert!(line.ends_with("name another file, or remove it") && line.contains("this is bakery, n = 4"), "{line}");
+    assert!(
+        line.ends_with("name another file, or remove it") && line.contains("this is bakery, n = 4"),
+        "{line}"
+    );
     let refuses = |bytes: &[u8], words: &str| {
         fs::write(&path, bytes).expect("it can be written");
         let line = refused(&bakery);
@@ -130,22 +149,37 @@ fn other_files_are_refused_and_left_alone() {
     refuses(&damaged, "is damaged (its checksum is wrong): remove it to search from the beginning");
     refuses(&good[..good.len() - 8], "is damaged (it is not as long as it was)");
     refuses(b"", "is not a search that doorway has kept: name another file");
-    refuses(b"# Notes\n\nNothing of doorway's, and longer than a header.\n", "is not a search that doorway has kept");
+    refuses(
+        b"# Notes\n\nNothing of doorway's, and longer than a header.\n",
+        "is not a search that doorway has kept",
+    );
     let mut newer = good.clone();
     newer[8] = 77;
     refuses(&newer, "was kept in format 77");
-    let line = refused(&["lab", "check", "bakery", "--checkpoint", directory.path().to_str().expect("a name")]);
+    let line = refused(&[
+        "lab",
+        "check",
+        "bakery",
+        "--checkpoint",
+        directory.path().to_str().expect("a name"),
+    ]);
     assert!(line.contains("is not a search"), "{line}");
     // A place that cannot be written is found out at the start.
-    let ran = doorway(&["lab", "check", "bakery", "--checkpoint", "/there/is/no/such/directory/search"]);
+    let ran =
+        doorway(&["lab", "check", "bakery", "--checkpoint", "/there/is/no/such/directory/search"]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(71), ""));
-    assert!(ran.err.starts_with("doorway: cannot write /there/is/no/such/directory/search: "), "{}", ran.err);
+    assert!(
+        ran.err.starts_with("doorway: cannot write /there/is/no/such/directory/search: "),
+        "{}",
+        ran.err
+    );
 }
 
 /// Runs with files in this directory.
 fn with_disk(directory: &Path, args: &[&str]) -> Ran {
     let output = command(args).env("TMPDIR", directory).output().expect("doorway starts");
-    let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).expect("it is text"));
+    let [out, err] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).expect("it is text"));
     Ran { code: output.status.code(), out, err }
 }
 
@@ -155,7 +189,10 @@ fn what_memory_does_not_hold_goes_to_disk() {
     let args = [&K_BAKERY[..], &["--property", "k-exclusion"]].concat();
     let ran = with_disk(directory.path(), &[&args[..], &["--max-memory", "8M"]].concat());
     let place = directory.path().display();
-    assert_eq!(ran.err, format!("doorway: memory is full: the search goes on on disk, in {place}\n"));
+    assert_eq!(
+        ran.err,
+        format!("doorway: memory is full: the search goes on on disk, in {place}\n")
+    );
     let report: Value = serde_json::from_str(&ran.out).expect("it is JSON");
     assert_eq!((ran.code, facts(&report)), (Some(0), facts(&json(0, &args))));
     assert_eq!(fs::read_dir(directory.path()).expect("it is there").count(), 0);
@@ -175,7 +212,11 @@ impl Small {
         let directory = tempfile::tempdir().expect("a directory");
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", "size=12m", "tmpfs"]).arg(directory.path());
-        mount.stderr(Stdio::null()).status().is_ok_and(|status| status.success()).then_some(Self(directory))
+        mount
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+            .then_some(Self(directory))
     }
 }
 
@@ -196,7 +237,11 @@ fn a_full_disk_is_an_error() {
     assert_eq!((ran.code, ran.out.as_str()), (Some(71), ""), "{}", ran.err);
     let lines: Vec<_> = ran.err.lines().collect();
     assert!(lines[0].contains("the search goes on on disk"), "{}", ran.err);
-    assert!(lines[1].starts_with("doorway: no room for more states: No space left on device"), "{}", ran.err);
+    assert!(
+        lines[1].starts_with("doorway: no room for more states: No space left on device"),
+        "{}",
+        ran.err
+    );
     assert!(lines[1].ends_with(" states are lost") && lines.len() == 2, "{}", ran.err);
     // With a checkpoint the files are beside it; what is found by then is small enough to be written there.
     let path = small.0.path().join("search");
@@ -204,7 +249,9 @@ fn a_full_disk_is_an_error() {
     let ran = doorway(&[&args[..], &["--checkpoint", name]].concat());
     assert_eq!((ran.code, ran.out.as_str()), (Some(71), ""), "{}", ran.err);
     assert!(
-        ran.err.ends_with(&format!(" states are kept in {name}, with which the same command goes on\n")),
+        ran.err.ends_with(&format!(
+            " states are kept in {name}, with which the same command goes on\n"
+        )),
         "{}",
         ran.err
     );

@@ -14,11 +14,17 @@ fn container(others: &[&'static str]) -> Option<Vec<&'static str>> {
     let as_user = ["--user", "--map-root-user"];
     let ways = [[&own[..], others].concat(), [&own[..], &as_user, others].concat()];
     let works = |way: &Vec<&str>| {
-        Command::new(way[0]).args(&way[1..]).arg("true").status().is_ok_and(|status| status.success())
+        Command::new(way[0])
+            .args(&way[1..])
+            .arg("true")
+            .status()
+            .is_ok_and(|status| status.success())
     };
     let found = ways.into_iter().find(works);
     if found.is_none() {
-        eprintln!("left out: no namespace can be made here; run the tests as root, or allow user namespaces");
+        eprintln!(
+            "left out: no namespace can be made here; run the tests as root, or allow user namespaces"
+        );
     }
     found
 }
@@ -39,7 +45,10 @@ impl Drop for Container {
 fn shell(locks: &Locks, container: &[&str], script: &str) -> Container {
     let mut command = Command::new(container[0]);
     command.args(&container[1..]).args(["sh", "-c", script, env!("CARGO_BIN_EXE_doorway")]);
-    command.env("DOORWAY_DIR", locks.path("")).env_remove("DOORWAY_HELD").current_dir(locks.path(""));
+    command
+        .env("DOORWAY_DIR", locks.path(""))
+        .env_remove("DOORWAY_HELD")
+        .current_dir(locks.path(""));
     Container(command.stdout(Stdio::null()).spawn().expect("unshare is there"))
 }
 
@@ -68,8 +77,11 @@ fn processes_of_several_containers_exclude_each_other() {
         assert!(locks.prints(&["status", "gpu"]).contains("[in another PID namespace]"));
         // The second one has another PID namespace than both the first and this process, and enters
         // when the first has ended.
-        let _second = shell(&locks, &container, "$0 run gpu -- sh -c 'test -e .done && touch .second'");
-        soon("it waits", || locks.status("gpu")["waiting"].as_array().is_some_and(|waiting| waiting.len() == 1));
+        let _second =
+            shell(&locks, &container, "$0 run gpu -- sh -c 'test -e .done && touch .second'");
+        soon("it waits", || {
+            locks.status("gpu")["waiting"].as_array().is_some_and(|waiting| waiting.len() == 1)
+        });
         fs::write(locks.path(".go"), "").expect("it is ours");
         appears(&locks, ".second");
         locks.prints(&["run", "gpu", "--timeout", "60s", "--", "true"]);
@@ -146,7 +158,11 @@ while not os.path.exists(\".go\"): time.sleep(0.02)
 fn a_daemon_of_the_command_does_not_keep_the_slot_from_other_containers() {
     let locks = Locks::new();
     let Some(container) = container(&[]) else { return };
-    let _first = shell(&locks, &container, "$0 run gpu -- sh -c 'sleep 1000 & touch .begun'; touch .ended; sleep 1000");
+    let _first = shell(
+        &locks,
+        &container,
+        "$0 run gpu -- sh -c 'sleep 1000 & touch .begun'; touch .ended; sleep 1000",
+    );
     appears(&locks, ".ended");
     assert_eq!(try_to_enter(&locks), Some(0));
 }
@@ -169,7 +185,11 @@ fn killed_containers_neither_let_two_in_nor_lose_the_slot() {
     }
     drop(containers);
     assert!(!locks.path(".violated").exists(), "two were inside");
-    assert_eq!(locks.ran(&["run", "gpu", "--timeout", "60s", "--", "true"]).code, Some(0), "the slot is lost");
+    assert_eq!(
+        locks.ran(&["run", "gpu", "--timeout", "60s", "--", "true"]).code,
+        Some(0),
+        "the slot is lost"
+    );
 }
 
 /// There, `/proc` numbers the processes of another namespace, and would show other processes in
@@ -180,9 +200,16 @@ fn a_container_without_its_own_proc_is_refused() {
     let Some(mut container) = container(&[]) else { return };
     container.retain(|word| *word != "--mount-proc");
     let mut command = Command::new(container[0]);
-    command.args(&container[1..]).arg(env!("CARGO_BIN_EXE_doorway")).args(["run", "gpu", "--", "echo", "inside"]);
+    command
+        .args(&container[1..])
+        .arg(env!("CARGO_BIN_EXE_doorway"))
+        .args(["run", "gpu", "--", "echo", "inside"]);
     let output = command.env("DOORWAY_DIR", locks.path("")).output().expect("unshare is there");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!((output.status.code(), &*output.stdout, said.lines().count()), (Some(78), &b""[..], 1), "{said}");
+    assert_eq!(
+        (output.status.code(), &*output.stdout, said.lines().count()),
+        (Some(78), &b""[..], 1),
+        "{said}"
+    );
     assert!(said.contains("unshare --mount-proc"), "{said}");
 }

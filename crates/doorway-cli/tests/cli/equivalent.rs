@@ -6,7 +6,9 @@ use super::{ALGORITHMS, fields, has_fields, json, prints, refused};
 
 /// The one verdict that there is.
 fn verdict<'a>(report: &'a Value, other: &str) -> &'a Value {
-    let [verdict] = &report["properties"].as_array().expect("an array")[..] else { panic!("not one in {report}") };
+    let [verdict] = &report["properties"].as_array().expect("an array")[..] else {
+        panic!("not one in {report}")
+    };
     assert_eq!(verdict["name"], format!("equivalent-to:{other}"));
     verdict
 }
@@ -37,7 +39,10 @@ fn an_algorithm_is_equivalent_to_itself() {
             ],
         );
         has_fields(&report["bounds"], &["shared_values", "max_register"]);
-        assert_eq!((&report["algorithm"], &report["equivalent_to"]), (&value!(name), &value!(name)));
+        assert_eq!(
+            (&report["algorithm"], &report["equivalent_to"]),
+            (&value!(name), &value!(name))
+        );
         assert_eq!(report["complete"], true, "{name}");
         assert_eq!(fields(verdict(&report, name)), ["name", "holds", "scope"]);
         assert_eq!(verdict(&report, name)["holds"], true, "{name}");
@@ -63,11 +68,16 @@ fn different_algorithms_differ_after_a_shortest_schedule() {
         has_fields(step, &["process", "line", "access", "region", "other"]);
         has_fields(&step["other"], &["line", "access", "region"]);
     }
-    assert_eq!((&trace[1]["region"], &trace[1]["other"]["region"]), (&value!("doorway"), &value!("critical")));
-    assert_eq!(verdict["regions"], value!({ "first": ["doorway", "remainder"], "other": ["critical", "remainder"] }));
+    assert_eq!(
+        (&trace[1]["region"], &trace[1]["other"]["region"]),
+        (&value!("doorway"), &value!("critical"))
+    );
+    assert_eq!(
+        verdict["regions"],
+        value!({ "first": ["doorway", "remainder"], "other": ["critical", "remainder"] })
+    );
     let text = prints(1, &args);
-    let said =
-        "They differ: after step 2 process 0 is in its doorway in bakery and in the critical section in burns-lamport.";
+    let said = "They differ: after step 2 process 0 is in its doorway in bakery and in the critical section in burns-lamport.";
     assert!(text.contains(said), "{text}");
     assert!(text.contains("\n  step  process  line  bakery "), "{text}");
 }
@@ -75,24 +85,64 @@ fn different_algorithms_differ_after_a_shortest_schedule() {
 /// A mutant is compared with what it was made from.
 #[test]
 fn a_mutant_differs_from_the_original() {
-    let args = ["lab", "check", "bakery", "--mutant", "without-line-5", "--equivalent-to", "bakery"];
+    let args =
+        ["lab", "check", "bakery", "--mutant", "without-line-5", "--equivalent-to", "bakery"];
     let text = prints(1, &args);
     assert!(text.contains("in bakery (without-line-5) and "), "{text}");
-    let harmless = ["lab", "check", "burns-lamport", "-n", "3", "--equivalent-to", "burns-lamport", "--passages", "1"];
+    let harmless = [
+        "lab",
+        "check",
+        "burns-lamport",
+        "-n",
+        "3",
+        "--equivalent-to",
+        "burns-lamport",
+        "--passages",
+        "1",
+    ];
     prints(0, &harmless);
 }
 
 #[test]
 fn what_is_not_explored_is_not_claimed() {
-    let unbounded =
-        json(3, &["lab", "check", "bakery", "--equivalent-to", "bakery", "--passages", "unbounded", "--json"]);
+    let unbounded = json(
+        3,
+        &[
+            "lab",
+            "check",
+            "bakery",
+            "--equivalent-to",
+            "bakery",
+            "--passages",
+            "unbounded",
+            "--json",
+        ],
+    );
     assert_eq!((&unbounded["complete"], &unbounded["passages"]), (&value!(false), &Value::Null));
     let undecided = verdict(&unbounded, "bakery");
     assert_eq!(undecided["holds"], Value::Null);
-    assert!(undecided["scope"].as_str().is_some_and(|scope| scope.contains("bound the passages")), "{undecided}");
-    let cut = ["lab", "check", "yang-anderson", "-n", "3", "--equivalent-to", "yang-anderson", "--max-states", "1000"];
+    assert!(
+        undecided["scope"].as_str().is_some_and(|scope| scope.contains("bound the passages")),
+        "{undecided}"
+    );
+    let cut = [
+        "lab",
+        "check",
+        "yang-anderson",
+        "-n",
+        "3",
+        "--equivalent-to",
+        "yang-anderson",
+        "--max-states",
+        "1000",
+    ];
     let text = prints(3, &cut);
-    assert!(text.contains("unknown") && text.contains("raise --max-states") && text.contains("incomplete"), "{text}");
+    assert!(
+        text.contains("unknown")
+            && text.contains("raise --max-states")
+            && text.contains("incomplete"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -30,9 +30,11 @@ impl Locks {
 
     /// The leases of all who are in line, in order.
     fn leases(&self, name: &str) -> Vec<String> {
-        let places = self.cluster().gateway().keys(&format!("/doorway/{name}/q/")).expect("it answers");
+        let places =
+            self.cluster().gateway().keys(&format!("/doorway/{name}/q/")).expect("it answers");
         let lease = |(key, _): &(String, String)| {
-            let place = key.rsplit('/').next().and_then(|place| place.split('-').next()).expect("a place");
+            let place =
+                key.rsplit('/').next().and_then(|place| place.split('-').next()).expect("a place");
             i64::from_str_radix(place, 16).expect("a lease").to_string()
         };
         places.iter().map(lease).collect()
@@ -41,7 +43,10 @@ impl Locks {
     /// Ends the leases of all who are in line, the last first, as if etcd had not heard from them.
     fn revoke(&self, name: &str) {
         for lease in self.leases(name).iter().rev() {
-            self.cluster().gateway().post("/v3/lease/revoke", &json!({ "ID": lease })).expect("it is revoked");
+            self.cluster()
+                .gateway()
+                .post("/v3/lease/revoke", &json!({ "ID": lease }))
+                .expect("it is revoked");
         }
     }
 
@@ -64,9 +69,17 @@ impl Locks {
 fn nobody_else_has_the_slot() {
     let locks = Locks::on_etcd();
     let inside = locks.path("inside");
-    let script = format!("mkdir {0}.$DOORWAY_SLOT && sleep 0.05 && rmdir {0}.$DOORWAY_SLOT", inside.display());
+    let script = format!(
+        "mkdir {0}.$DOORWAY_SLOT && sleep 0.05 && rmdir {0}.$DOORWAY_SLOT",
+        inside.display()
+    );
     let runs: Vec<Child> = (0..8)
-        .map(|_| locks.command(&["run", "two", "--slots", "2", "--", "sh", "-c", &script]).spawn().expect("it starts"))
+        .map(|_| {
+            locks
+                .command(&["run", "two", "--slots", "2", "--", "sh", "-c", &script])
+                .spawn()
+                .expect("it starts")
+        })
         .collect();
     for mut run in runs {
         assert!(run.wait().expect("it ends").success());
@@ -86,7 +99,10 @@ fn status_names_the_machine() {
     assert_eq!(fields(who), ["slot", "host", "pid", "ticket", "session", "seconds", "command"]);
     let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("it has a name");
     assert_eq!(who["host"].as_str(), Some(host.trim()));
-    assert!(who["command"].as_str().is_some_and(|command| command.starts_with("sh -c echo")), "{who}");
+    assert!(
+        who["command"].as_str().is_some_and(|command| command.starts_with("sh -c echo")),
+        "{who}"
+    );
     assert!(locks.prints(&["status"]).contains(host.trim()));
     kill(holder.pid, "-TERM");
     assert_eq!(holder.ends().1, Some(143));
@@ -108,7 +124,8 @@ fn a_lease_lasts_as_long_as_it_was_asked_to() {
     for (options, seconds) in [(&[][..], "10"), (&["--ttl", "7s"], "7")] {
         let holder = locks.holder(&[&["gpu"], options].concat(), "exec sleep 1000");
         let lease = json!({ "ID": locks.leases("gpu")[0] });
-        let said = locks.cluster().gateway().post("/v3/lease/timetolive", &lease).expect("it answers");
+        let said =
+            locks.cluster().gateway().post("/v3/lease/timetolive", &lease).expect("it answers");
         assert_eq!(said["grantedTTL"], seconds);
         kill(holder.pid, "-TERM");
         assert_eq!(holder.ends().1, Some(143));
@@ -120,7 +137,9 @@ fn a_lease_lasts_as_long_as_it_was_asked_to() {
 fn a_command_that_loses_its_lock_is_stopped() {
     let locks = Locks::on_etcd();
     for (options, signal) in [(&[][..], "TERM"), (&["--lost-signal", "INT"], "INT")] {
-        let script = format!("trap 'echo got {signal}; exit 0' {signal}; echo ready; while :; do sleep 0.05; done");
+        let script = format!(
+            "trap 'echo got {signal}; exit 0' {signal}; echo ready; while :; do sleep 0.05; done"
+        );
         let mut holder = locks.holder(&[&["gpu"], options].concat(), &script);
         holder.says("ready");
         locks.revoke("gpu");
@@ -196,8 +215,12 @@ fn who_is_called_away_leaves_the_line() {
         assert_eq!(locks.waiting("gpu"), 0, "{signal}");
     }
     let (_, endpoints) = locks.place();
-    let script = format!("trap '' HUP; exec {} run gpu --etcd {endpoints} -- true", env!("CARGO_BIN_EXE_doorway"));
-    let mut waiter = std::process::Command::new("sh").args(["-c", &script]).spawn().expect("it starts");
+    let script = format!(
+        "trap '' HUP; exec {} run gpu --etcd {endpoints} -- true",
+        env!("CARGO_BIN_EXE_doorway")
+    );
+    let mut waiter =
+        std::process::Command::new("sh").args(["-c", &script]).spawn().expect("it starts");
     soon("it is in line", || locks.waiting("gpu") == 1);
     kill(waiter.id() as i32, "-HUP");
     thread::sleep(Duration::from_millis(300));
@@ -247,7 +270,10 @@ fn options_that_do_not_go_together_are_refused() {
 
 #[test]
 fn nobody_there_is_said_in_one_line() {
-    for args in [&["run", "a", "--etcd", "127.0.0.1:1", "--", "true"][..], &["status", "--etcd", "127.0.0.1:1"]] {
+    for args in [
+        &["run", "a", "--etcd", "127.0.0.1:1", "--", "true"][..],
+        &["status", "--etcd", "127.0.0.1:1"],
+    ] {
         let Ran { code, out, err } = super::doorway(args);
         assert_eq!((code, out.as_str(), err.lines().count()), (Some(69), "", 1), "{args:?}: {err}");
         assert!(err.contains("no etcd answers at 127.0.0.1:1"), "{err}");
@@ -265,9 +291,14 @@ fn passwords_come_from_a_file_or_the_environment() {
     };
     let (right, wrong) = (file("right", "open sesame"), file("wrong", "open barley"));
     let command = ["--", "true"];
-    locks.prints(&[&["run", "a", "--etcd-user", "doorway", "--etcd-password-file", &right][..], &command].concat());
-    let ran =
-        locks.command(&["status", "a", "--etcd-user", "doorway"]).env("DOORWAY_ETCD_PASSWORD", "open sesame").status();
+    locks.prints(
+        &[&["run", "a", "--etcd-user", "doorway", "--etcd-password-file", &right][..], &command]
+            .concat(),
+    );
+    let ran = locks
+        .command(&["status", "a", "--etcd-user", "doorway"])
+        .env("DOORWAY_ETCD_PASSWORD", "open sesame")
+        .status();
     assert!(ran.expect("it starts").success());
     for (options, complaint) in [
         (

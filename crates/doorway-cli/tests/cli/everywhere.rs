@@ -56,20 +56,35 @@ fn a_command_runs_with_a_slot_and_its_exit_code_counts(locks: &Locks) {
     let ran = locks.ran(&["run", "gpu", "--slots", "2", "--", "sh", "-c", show]);
     assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(3), "0 gpu .\n", ""));
     let show = "echo $DOORWAY_SLOT $DOORWAY_NAME $DOORWAY_SESSION.";
-    assert_eq!(locks.prints(&["run", "db", "--session", "read", "--", "sh", "-c", show]), "0 db read.\n");
+    assert_eq!(
+        locks.prints(&["run", "db", "--session", "read", "--", "sh", "-c", show]),
+        "0 db read.\n"
+    );
     // What the environment says of another lock is not handed on, and all else is.
     let show = "echo $DOORWAY_SLOT $DOORWAY_NAME $DOORWAY_SESSION. $WHO";
     let mut command = locks.command(&["run", "a", "--", "sh", "-c", show]);
-    command.envs([("DOORWAY_SLOT", "9"), ("DOORWAY_NAME", "z"), ("DOORWAY_SESSION", "old"), ("WHO", "ada")]);
+    command.envs([
+        ("DOORWAY_SLOT", "9"),
+        ("DOORWAY_NAME", "z"),
+        ("DOORWAY_SESSION", "old"),
+        ("WHO", "ada"),
+    ]);
     assert_eq!(command.output().expect("it starts").stdout, b"0 a . ada\n");
     // As a shell says it: killed by a signal, no such command, no command at all.
-    assert_eq!(locks.ran(&["run", "gpu", "--slots", "2", "--", "sh", "-c", "kill -9 $$"]).code, Some(137));
+    assert_eq!(
+        locks.ran(&["run", "gpu", "--slots", "2", "--", "sh", "-c", "kill -9 $$"]).code,
+        Some(137)
+    );
     assert!(locks.fails(127, &["run", "a", "--", "no-such-command"]).contains("no-such-command"));
     assert!(locks.fails(126, &["run", "a", "--", "/etc/passwd"]).contains("/etc/passwd"));
     assert_eq!(locks.status("a")["holders"], Value::Array(Vec::new()));
     // Tickets grow.
     let ticket = || {
-        locks.prints(&["run", "a", "--", "sh", "-c", "echo $DOORWAY_TICKET"]).trim().parse::<u64>().expect("a number")
+        locks
+            .prints(&["run", "a", "--", "sh", "-c", "echo $DOORWAY_TICKET"])
+            .trim()
+            .parse::<u64>()
+            .expect("a number")
     };
     assert!(ticket() < ticket());
 }
@@ -100,7 +115,10 @@ fn whoever_came_first_goes_first(locks: &Locks) {
     let script = |i: usize| format!("echo {i} >> {}", log.display());
     let others: Vec<Child> = (0..5)
         .map(|i| {
-            let child = locks.command(&["run", "one", "--", "sh", "-c", &script(i)]).spawn().expect("it starts");
+            let child = locks
+                .command(&["run", "one", "--", "sh", "-c", &script(i)])
+                .spawn()
+                .expect("it starts");
             soon("it is in line", || waiting() == i + 1);
             child
         })
@@ -115,8 +133,10 @@ fn whoever_came_first_goes_first(locks: &Locks) {
 
 fn signals_are_passed_on(locks: &Locks) {
     for signal in ["TERM", "INT", "HUP", "USR1"] {
-        let holder =
-            locks.holder(&["gpu"], &format!("trap 'echo got {signal}; exit 7' {signal}; while :; do sleep 0.05; done"));
+        let holder = locks.holder(
+            &["gpu"],
+            &format!("trap 'echo got {signal}; exit 7' {signal}; while :; do sleep 0.05; done"),
+        );
         thread::sleep(Duration::from_millis(100)); // the trap is set after the pid is said
         kill(holder.wrapper.id() as i32, &format!("-{signal}"));
         assert_eq!(holder.ends(), (format!("got {signal}\n"), Some(7)));
@@ -126,16 +146,22 @@ fn signals_are_passed_on(locks: &Locks) {
 /// `doorway run`, started by somebody who ignores a signal.
 fn run_by_one_who_ignores(signal: &str, locks: &Locks, script: &str) -> Child {
     let (option, place) = locks.place();
-    let run = [env!("CARGO_BIN_EXE_doorway"), "run", "gpu", option, &place, "--", "sh", "-c", script];
+    let run =
+        [env!("CARGO_BIN_EXE_doorway"), "run", "gpu", option, &place, "--", "sh", "-c", script];
     // On one processor, where a command runs ahead of its wrapper now and then.
     let mut command = Command::new("env");
-    command.args([&format!("--ignore-signal={signal}"), "taskset", "-c", "0"]).args(run).stdout(Stdio::piped());
+    command
+        .args([&format!("--ignore-signal={signal}"), "taskset", "-c", "0"])
+        .args(run)
+        .stdout(Stdio::piped());
     command.spawn().expect("there is an env")
 }
 
 /// Under `nohup`, say.
 fn what_is_ignored_stays_ignored(locks: &Locks) {
-    let ran = run_by_one_who_ignores("HUP", locks, "kill -HUP $$; echo alive").wait_with_output().expect("it ends");
+    let ran = run_by_one_who_ignores("HUP", locks, "kill -HUP $$; echo alive")
+        .wait_with_output()
+        .expect("it ends");
     assert_eq!((ran.status.code(), ran.stdout.as_slice()), (Some(0), &b"alive\n"[..]), "{ran:?}");
 }
 
@@ -144,7 +170,9 @@ fn no_end_is_missed(locks: &Locks) {
     for _ in 0..60 {
         let mut wrapper = run_by_one_who_ignores("CHLD", locks, "exit 3");
         let begin = Instant::now();
-        while wrapper.try_wait().expect("it is ours").is_none() && begin.elapsed() < Duration::from_secs(30) {
+        while wrapper.try_wait().expect("it is ours").is_none()
+            && begin.elapsed() < Duration::from_secs(30)
+        {
             thread::sleep(Duration::from_millis(1));
         }
         // Nothing is left behind, whatever comes of it.
@@ -176,7 +204,9 @@ fn nobody_waits_for_itself(locks: &Locks) {
     let doorway = env!("CARGO_BIN_EXE_doorway");
     let (option, place) = locks.place();
     let nested = [doorway, "run", "gpu", option, &place, "--", "true"];
-    for around in [&[][..], &["env", "-i"], &["sh", "-c", "\"$@\"; exit $?", "sh"], &["setsid", "-w"]] {
+    for around in
+        [&[][..], &["env", "-i"], &["sh", "-c", "\"$@\"; exit $?", "sh"], &["setsid", "-w"]]
+    {
         let args = [&["run", "gpu", "--"], around, &nested].concat();
         let ran = locks.ran(&args);
         assert_eq!(ran.code, Some(73), "{around:?}: {}", ran.err);
@@ -188,14 +218,18 @@ fn nobody_waits_for_itself(locks: &Locks) {
     locks.prints(&["run", "gpu", "--", doorway, "run", "other", option, &place, "--", "true"]);
     // What an earlier command has left in the environment means nothing.
     let left = locks.prints(&["run", "gpu", "--", "sh", "-c", "echo \"$DOORWAY_HELD\""]);
-    let ran = locks.command(&["run", "gpu", "--", "true"]).env("DOORWAY_HELD", left.trim_end()).status();
+    let ran =
+        locks.command(&["run", "gpu", "--", "true"]).env("DOORWAY_HELD", left.trim_end()).status();
     assert!(ran.expect("it starts").success());
 }
 
 fn sessions_share_and_exclude(locks: &Locks) {
     let read = locks.holder(&["db", "--session", "read"], "exec sleep 1000");
     locks.prints(&["run", "db", "--session", "read", "--no-wait", "--", "true"]);
-    assert_eq!(locks.ran(&["run", "db", "--session", "write", "--no-wait", "--", "true"]).code, Some(75));
+    assert_eq!(
+        locks.ran(&["run", "db", "--session", "write", "--no-wait", "--", "true"]).code,
+        Some(75)
+    );
     let status = locks.status("db");
     assert_eq!(
         (&status["kind"], &status["slots"], &status["holders"][0]["session"]),
@@ -207,7 +241,9 @@ fn sessions_share_and_exclude(locks: &Locks) {
     // A bound on those of one session.
     let one = locks.holder(&["few", "--session", "read", "--slots", "1"], "exec sleep 1000");
     assert_eq!(
-        locks.ran(&["run", "few", "--session", "read", "--slots", "1", "--no-wait", "--", "true"]).code,
+        locks
+            .ran(&["run", "few", "--session", "read", "--slots", "1", "--no-wait", "--", "true"])
+            .code,
         Some(75)
     );
     kill(one.pid, "-TERM");
@@ -217,7 +253,10 @@ fn sessions_share_and_exclude(locks: &Locks) {
 fn a_session_that_is_none_makes_no_lock(locks: &Locks) {
     for session in ["", &"s".repeat(64)] {
         let complaint = locks.fails(2, &["run", "db", "--session", session, "--", "true"]);
-        assert!(complaint.contains("--session") && complaint.contains("1 to 63 bytes"), "{complaint}");
+        assert!(
+            complaint.contains("--session") && complaint.contains("1 to 63 bytes"),
+            "{complaint}"
+        );
     }
     assert_eq!(locks.prints(&["status", "--json"]), "[]\n");
     locks.prints(&["run", "db", "--session", &"s".repeat(63), "--", "true"]);
@@ -248,7 +287,9 @@ fn drained_resumed_and_removed(locks: &Locks) {
     assert!(!locks.path("gpu").exists());
     assert!(locks.prints(&["status"]).contains("no locks"));
     assert_eq!(locks.prints(&["status", "--json"]), "[]\n");
-    for args in [&["rm", "gpu"][..], &["status", "gpu"], &["set", "gpu", "--slots", "2"], &["drain", "gpu"]] {
+    for args in
+        [&["rm", "gpu"][..], &["status", "gpu"], &["set", "gpu", "--slots", "2"], &["drain", "gpu"]]
+    {
         assert!(locks.fails(2, args).contains("no such lock"), "{args:?}");
     }
 }

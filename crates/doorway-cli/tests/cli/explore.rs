@@ -24,8 +24,14 @@ impl Explorer {
             .spawn()
             .expect("doorway");
         let mut address = String::new();
-        BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut address).expect("an address");
-        let host = address.trim().strip_prefix("http://").and_then(|rest| rest.strip_suffix('/')).expect("an address");
+        BufReader::new(child.stdout.take().expect("a pipe"))
+            .read_line(&mut address)
+            .expect("an address");
+        let host = address
+            .trim()
+            .strip_prefix("http://")
+            .and_then(|rest| rest.strip_suffix('/'))
+            .expect("an address");
         assert!(host.starts_with("127.0.0.1:"), "{host}");
         Self { host: host.into(), child }
     }
@@ -38,8 +44,12 @@ impl Explorer {
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
         let answer = String::from_utf8(answer).expect("text");
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no head in {answer:?}"));
-        (head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status"), body.into())
+        let (head, body) =
+            answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no head in {answer:?}"));
+        (
+            head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status"),
+            body.into(),
+        )
     }
 
     fn get(&self, path: &str, headers: &str) -> (u16, String) {
@@ -73,7 +83,10 @@ fn the_page_and_schedules_are_served() {
     assert!(page.contains("<title>bakery: explore</title>"));
     let (status, answer) = explorer.post(JSON, r#"{"schedule": [{"process": 1}]}"#);
     let answer: Value = serde_json::from_str(&answer).expect("JSON");
-    assert_eq!((status, &answer["trace"]["steps"][0]["access"]), (200, &"Doorway[1] := true".into()));
+    assert_eq!(
+        (status, &answer["trace"]["steps"][0]["access"]),
+        (200, &"Doorway[1] := true".into())
+    );
     let origin = format!("{JSON}Origin: http://{}\r\n", explorer.host);
     assert_eq!(explorer.post(&origin, r#"{"schedule": []}"#).0, 200);
 }
@@ -83,11 +96,18 @@ fn the_page_and_schedules_are_served() {
 fn strangers_are_refused() {
     let explorer = Explorer::new();
     let port = explorer.host.rsplit(':').next().expect("a port");
-    for host in ["", "Host: evil.example\r\n", "Host: 127.0.0.1\r\n", &format!("Host: evil.example:{port}\r\n")] {
+    for host in [
+        "",
+        "Host: evil.example\r\n",
+        "Host: 127.0.0.1\r\n",
+        &format!("Host: evil.example:{port}\r\n"),
+    ] {
         assert_eq!(explorer.get("/", host).0, 403, "{host}");
     }
     assert_eq!(explorer.get("/", &format!("Host: localhost:{port}\r\n")).0, 200);
-    for origin in ["https://evil.example", "null", "http://127.0.0.1:1", &format!("https://127.0.0.1:{port}")] {
+    for origin in
+        ["https://evil.example", "null", "http://127.0.0.1:1", &format!("https://127.0.0.1:{port}")]
+    {
         let headers = format!("{JSON}Origin: {origin}\r\n");
         assert_eq!(explorer.post(&headers, r#"{"schedule": []}"#).0, 403, "{origin}");
     }
@@ -111,7 +131,8 @@ fn what_makes_no_sense_is_refused_and_the_rest_goes_on() {
     assert_eq!(explorer.send(long.as_bytes()).0, 400);
     let large = format!("POST /explore HTTP/1.1\r\n{host}{JSON}Content-Length: 99999999\r\n\r\n");
     assert_eq!(explorer.send(large.as_bytes()).0, 413);
-    let pieces = format!("POST /explore HTTP/1.1\r\n{host}{JSON}Transfer-Encoding: chunked\r\n\r\n");
+    let pieces =
+        format!("POST /explore HTTP/1.1\r\n{host}{JSON}Transfer-Encoding: chunked\r\n\r\n");
     assert_eq!(explorer.send(pieces.as_bytes()).0, 400);
     assert_eq!(explorer.get("/", &host).0, 200, "it still answers");
 }

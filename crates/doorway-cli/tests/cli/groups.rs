@@ -21,14 +21,24 @@ fn the_largest_number_is_printed() {
         assert_eq!(report[field], expected, "{field}");
     }
     has_fields(&report["bounds"], &["shared_values", "max_register", "max_number", "bits"]);
-    assert_eq!((&report["bounds"]["max_number"], &report["bounds"]["bits"]), (&value!(3), &value!(11)));
+    assert_eq!(
+        (&report["bounds"]["max_number"], &report["bounds"]["bits"]),
+        (&value!(3), &value!(11))
+    );
     let verdicts = report["properties"].as_array().expect("an array");
     assert!(verdicts.iter().all(|verdict| verdict["holds"] == true), "{report}");
     assert!(verdicts.iter().any(|verdict| verdict["name"] == "invariant:one-flip"));
-    assert!(verdicts.iter().all(|verdict| verdict["scope"].as_str().is_some_and(|s| s.contains("2 sessions"))));
+    assert!(
+        verdicts
+            .iter()
+            .all(|verdict| verdict["scope"].as_str().is_some_and(|s| s.contains("2 sessions")))
+    );
     let text = prints(0, &["lab", "check", BLACK_WHITE]);
     assert!(text.contains("n = 2, 2 sessions, any number of passages"), "{text}");
-    assert!(text.contains("the largest number is 3, the bound 3; 11 bits of shared memory"), "{text}");
+    assert!(
+        text.contains("the largest number is 3, the bound 3; 11 bits of shared memory"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -37,7 +47,8 @@ fn what_the_paper_says_fails_is_shown_and_replays() {
     let path = file.to_str().expect("a path in text");
     for algorithm in ["group-bakery", BLACK_WHITE] {
         for property in ["fife", "strong-concurrent-entry"] {
-            let out = prints(1, &["lab", "check", algorithm, "--property", property, "--trace", path]);
+            let out =
+                prints(1, &["lab", "check", algorithm, "--property", property, "--trace", path]);
             assert!(out.contains("asks for 1: "), "{out}");
             let replayed = prints(0, &["lab", "replay", path]);
             assert!(replayed.contains(&format!("{property} is violated")), "{replayed}");
@@ -53,11 +64,16 @@ fn what_the_paper_says_fails_is_shown_and_replays() {
 
 #[test]
 fn the_schedule_of_section_6_refutes_the_naive_generalisation() {
-    let section_6 = ["lab", "simulate", BLACK_WHITE, "-n", "4", "--scheduler", "002-section-6", "--json"];
+    let section_6 =
+        ["lab", "simulate", BLACK_WHITE, "-n", "4", "--scheduler", "002-section-6", "--json"];
     let naive = json(1, &[&section_6[..], &["--mutant", "naive"]].concat());
-    assert!(naive["violated"].as_array().is_some_and(|all| all.contains(&value!("session-exclusion"))), "{naive}");
+    assert!(
+        naive["violated"].as_array().is_some_and(|all| all.contains(&value!("session-exclusion"))),
+        "{naive}"
+    );
     assert_eq!(json(0, &section_6)["violations"], 0);
-    let line = refused(&["lab", "simulate", BLACK_WHITE, "-n", "3", "--scheduler", "002-section-6"]);
+    let line =
+        refused(&["lab", "simulate", BLACK_WHITE, "-n", "3", "--scheduler", "002-section-6"]);
     assert!(line.contains("-n 4 or more"), "{line}");
 }
 
@@ -67,8 +83,11 @@ fn scripts_say_who_asks_for_what() {
     let path = file.to_str().expect("a path in text");
     let scheduler = format!("script:{path}");
     let simulate = ["lab", "simulate", "group-bakery", "--scheduler", &scheduler, "--json"];
-    fs::write(&file, "0 asks 1\n0 until critical\n1 asks 1\n1 until remainder\n0 until remainder\n")
-        .expect("it can be written");
+    fs::write(
+        &file,
+        "0 asks 1\n0 until critical\n1 asks 1\n1 until remainder\n0 until remainder\n",
+    )
+    .expect("it can be written");
     assert_eq!(json(0, &simulate)["passages"], 2);
     for (script, complaint) in [
         ("0 asks 3\n", "line 1 of the script: process 0 cannot ask for that here"),
@@ -82,7 +101,10 @@ fn scripts_say_who_asks_for_what() {
         assert!(line.contains(complaint), "{script:?}: {line}");
     }
     fs::write(&file, "0 asks 1\n").expect("it can be written");
-    assert!(refused(&["lab", "simulate", "bakery", "--scheduler", &scheduler]).contains("cannot ask for that"));
+    assert!(
+        refused(&["lab", "simulate", "bakery", "--scheduler", &scheduler])
+            .contains("cannot ask for that")
+    );
     fs::remove_file(&file).expect("it is there");
 }
 
@@ -94,7 +116,10 @@ fn what_does_not_go_together_is_refused() {
         (&["group-bakery", "--sessions", "0"], "try --sessions 2"),
         (&["group-bakery", "--sessions", "201"], "at most 200"),
         (&["group-bakery", "--property", "k-fcfs"], "does not speak of such"),
-        (&["group-bakery", "--property", "invariant:one-flip"], "there are mutual-exclusion, session-exclusion"),
+        (
+            &["group-bakery", "--property", "invariant:one-flip"],
+            "there are mutual-exclusion, session-exclusion",
+        ),
         (&["group-bakery", "--equivalent-to", "strong-group-bakery"], "make choices"),
         (&["bakery", "--property", "session-exclusion"], "knows no sessions"),
         (&["bakery", "--property", "concurrent-entry"], "knows no sessions"),
@@ -114,8 +139,21 @@ fn what_does_not_go_together_is_refused() {
 
 #[test]
 fn references_are_measured_with_sessions() {
-    let report =
-        json(0, &["lab", "rmr", "group-bakery", "--up-to", "4", "--sessions", "3", "--passages", "1", "--json"]);
+    let report = json(
+        0,
+        &[
+            "lab",
+            "rmr",
+            "group-bakery",
+            "--up-to",
+            "4",
+            "--sessions",
+            "3",
+            "--passages",
+            "1",
+            "--json",
+        ],
+    );
     assert_eq!(report[0]["sessions"], 3, "{report}");
     let text = prints(0, &["lab", "rmr", "group-bakery", "--up-to", "4", "--passages", "1"]);
     assert!(text.starts_with("group-bakery: sessions = 2, 1 passage per process"), "{text}");
@@ -125,12 +163,18 @@ fn references_are_measured_with_sessions() {
 #[test]
 fn two_inside_are_two_inside() {
     let decide = |property| {
-        let report = json(1, &["lab", "check", "queue", "-n", "3", "-k", "2", "--property", property, "--json"]);
+        let report = json(
+            1,
+            &["lab", "check", "queue", "-n", "3", "-k", "2", "--property", property, "--json"],
+        );
         (report["properties"][0]["holds"].clone(), report["properties"][0]["steps"].clone())
     };
     assert_eq!(decide("mutual-exclusion"), (value!(false), value!(2)));
     assert_eq!(
-        json(0, &["lab", "check", "queue", "-n", "3", "-k", "2", "--property", "k-exclusion", "--json"])["complete"],
+        json(
+            0,
+            &["lab", "check", "queue", "-n", "3", "-k", "2", "--property", "k-exclusion", "--json"]
+        )["complete"],
         true
     );
 }

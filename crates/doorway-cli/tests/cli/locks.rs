@@ -57,9 +57,10 @@ impl Locks {
         let mut command = super::command(&[]);
         match (self.place(), args) {
             // Before `--`: what comes after it is none of ours.
-            (("--etcd", endpoints), [name @ ("run" | "status" | "set" | "drain" | "resume" | "rm"), rest @ ..]) => {
-                command.args([name, "--etcd", &endpoints]).args(rest)
-            }
+            (
+                ("--etcd", endpoints),
+                [name @ ("run" | "status" | "set" | "drain" | "resume" | "rm"), rest @ ..],
+            ) => command.args([name, "--etcd", &endpoints]).args(rest),
             _ => command.args(args),
         };
         command.env("DOORWAY_DIR", self.directory.path()).env_remove("DOORWAY_HELD");
@@ -68,7 +69,8 @@ impl Locks {
 
     pub(super) fn ran(&self, args: &[&str]) -> Ran {
         let output = self.command(args).output().expect("doorway starts");
-        let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).expect("it is text"));
+        let [out, err] =
+            [output.stdout, output.stderr].map(|text| String::from_utf8(text).expect("it is text"));
         assert!(!err.contains("panicked"), "{args:?}: {err}");
         Ran { code: output.status.code(), out, err }
     }
@@ -143,7 +145,8 @@ impl Drop for Holder {
 }
 
 pub(super) fn kill(pid: i32, signal: &str) {
-    let status = Command::new("kill").args([signal, &pid.to_string()]).status().expect("there is a kill");
+    let status =
+        Command::new("kill").args([signal, &pid.to_string()]).status().expect("there is a kill");
     assert!(status.success());
 }
 

@@ -48,7 +48,8 @@ fn command(args: &[&str]) -> Command {
 /// Runs doorway, which must not panic, whatever it is asked.
 fn doorway(args: &[&str]) -> Ran {
     let Output { status, stdout, stderr } = command(args).output().expect("doorway starts");
-    let [out, err] = [stdout, stderr].map(|text| String::from_utf8(text).expect("what is printed is text"));
+    let [out, err] =
+        [stdout, stderr].map(|text| String::from_utf8(text).expect("what is printed is text"));
     assert!(!err.contains("panicked"), "{args:?}: {err}");
     Ran { code: status.code(), out, err }
 }
@@ -71,9 +72,12 @@ fn json(code: i32, args: &[&str]) -> Value {
 fn refused(args: &[&str]) -> String {
     let ran = doorway(args);
     assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{args:?}\n{}", ran.err);
-    let (line, rest) = ran.err.split_once('\n').unwrap_or_else(|| panic!("{args:?}: no line in {:?}", ran.err));
+    let (line, rest) =
+        ran.err.split_once('\n').unwrap_or_else(|| panic!("{args:?}: no line in {:?}", ran.err));
     assert_eq!(rest, "", "{args:?}: more than a line");
-    line.strip_prefix("doorway: ").unwrap_or_else(|| panic!("{args:?}: who says {line:?}?")).to_owned()
+    line.strip_prefix("doorway: ")
+        .unwrap_or_else(|| panic!("{args:?}: who says {line:?}?"))
+        .to_owned()
 }
 
 /// The names of an object's fields, in order.

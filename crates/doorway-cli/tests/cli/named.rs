@@ -18,7 +18,11 @@ use super::locks::{Locks, begun, is_alive, kill, soon};
 /// A command line of doorway that another program begins, which is named with its own arguments.
 fn begun_by(locks: &Locks, wrapper: &[&str], args: &[&str]) -> Command {
     let mut command = Command::new(wrapper[0]);
-    command.args(&wrapper[1..]).arg(env!("CARGO_BIN_EXE_doorway")).args(args).env("DOORWAY_DIR", locks.path(""));
+    command
+        .args(&wrapper[1..])
+        .arg(env!("CARGO_BIN_EXE_doorway"))
+        .args(args)
+        .env("DOORWAY_DIR", locks.path(""));
     command
 }
 
@@ -42,7 +46,10 @@ fn the_next_holder_is_told_of_accidents_only() {
     let locks = Locks::new();
     let recovered = || {
         let directory = Directory::at(locks.path("")).expect("it is ours");
-        directory.semaphore("gpu", 1).and_then(|lock| Ok(lock.acquire()?.recovered())).expect("it works")
+        directory
+            .semaphore("gpu", 1)
+            .and_then(|lock| Ok(lock.acquire()?.recovered()))
+            .expect("it works")
     };
     for script in ["exit 3", "kill -9 $$"] {
         locks.ran(&["run", "gpu", "--", "sh", "-c", script]);
@@ -62,12 +69,20 @@ fn the_slot_follows_the_command_into_another_pid_namespace() {
     let locks = Locks::new();
     locks.prints(&["run", "gpu", "--", "true"]);
     let unshare = ["unshare", "--user", "--map-root-user", "--pid"];
-    if !Command::new(unshare[0]).args(&unshare[1..]).arg("true").status().is_ok_and(|status| status.success()) {
-        eprintln!("left out: no namespace can be made here; run the tests as root, or allow user namespaces");
+    if !Command::new(unshare[0])
+        .args(&unshare[1..])
+        .arg("true")
+        .status()
+        .is_ok_and(|status| status.success())
+    {
+        eprintln!(
+            "left out: no namespace can be made here; run the tests as root, or allow user namespaces"
+        );
         return;
     }
     let mut unshare = begun_by(&locks, &unshare, &["run", "gpu", "--", "sleep", "1000"]);
-    let mut wrapper = unshare.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("unshare is there");
+    let mut wrapper =
+        unshare.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("unshare is there");
     let holders = || locks.status("gpu")["holders"].as_array().cloned().unwrap_or_default();
     soon("it holds", || holders().iter().any(|holder| holder["command"] == "sleep 1000"));
     let pid = holders()[0]["pid"].as_i64().expect("it is a number") as i32;
@@ -86,10 +101,16 @@ fn the_end_of_a_command_is_heard_of_though_the_caller_blocks_the_signal() {
                   signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])\n\
                   os.execv(sys.argv[1], sys.argv[1:])";
     let args = ["run", "gpu", "--", "grep", "SigBlk", "/proc/self/status"];
-    let output =
-        begun_by(&locks, &["timeout", "60", "python3", "-c", script], &args).output().expect("python3 is there");
+    let output = begun_by(&locks, &["timeout", "60", "python3", "-c", script], &args)
+        .output()
+        .expect("python3 is there");
     let blocked = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{blocked}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{blocked}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert!(blocked.trim().ends_with("10000"), "the command inherits what is blocked: {blocked}");
 }
 
@@ -116,7 +137,8 @@ fn no_file_descriptors_left_is_an_error_of_the_system() {
     let locks = Locks::new();
     // One is left for the loader, and for the directory; none for the file.
     let limited = ["sh", "-c", "ulimit -n 4; exec \"$@\"", "sh"];
-    let output = begun_by(&locks, &limited, &["run", "gpu", "--", "true"]).output().expect("sh is there");
+    let output =
+        begun_by(&locks, &limited, &["run", "gpu", "--", "true"]).output().expect("sh is there");
     assert_eq!(output.status.code(), Some(71), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
@@ -144,7 +166,8 @@ fn a_full_lock_is_an_error_of_the_system() {
 fn a_daemon_that_is_left_behind_does_not_keep_the_slot() {
     let locks = Locks::new();
     let script = "sleep 1000 > /dev/null 2>&1 & echo $!";
-    let daemon: i32 = locks.prints(&["run", "gpu", "--", "sh", "-c", script]).trim().parse().expect("a pid");
+    let daemon: i32 =
+        locks.prints(&["run", "gpu", "--", "sh", "-c", script]).trim().parse().expect("a pid");
     assert!(is_alive(daemon));
     locks.prints(&["run", "gpu", "--no-wait", "--", "true"]);
     kill(daemon, "-KILL");
@@ -157,7 +180,9 @@ fn a_file_that_is_removed_is_a_lock_that_is_lost() {
     let holder = locks.holder(&["gpu"], "exec sleep 1000");
     let mut waiter = locks.command(&["run", "gpu", "--", "true"]);
     let mut waiter = waiter.stderr(Stdio::piped()).spawn().expect("it starts");
-    soon("it waits", || locks.status("gpu")["waiting"].as_array().is_some_and(|line| line.len() == 1));
+    soon("it waits", || {
+        locks.status("gpu")["waiting"].as_array().is_some_and(|line| line.len() == 1)
+    });
     fs::remove_file(locks.path("gpu")).expect("it is there");
     let mut said = String::new();
     waiter.stderr.take().expect("it is piped").read_to_string(&mut said).expect("it is text");
@@ -171,7 +196,10 @@ fn a_file_that_is_removed_is_a_lock_that_is_lost() {
 fn bad_names_and_files_are_refused() {
     let locks = Locks::new();
     for name in ["", ".hidden", "a/b", &"x".repeat(201)] {
-        assert!(locks.fails(2, &["run", name, "--", "true"]).contains("no name for a lock"), "{name}");
+        assert!(
+            locks.fails(2, &["run", name, "--", "true"]).contains("no name for a lock"),
+            "{name}"
+        );
     }
     for (args, complaint) in [
         (&["run", "a", "--slots", "0", "--", "true"][..], "0 slots"),
@@ -225,11 +253,16 @@ fn users_of_a_group_share_its_locks() {
         println!("left out: this is not root");
         return;
     }
-    let holder =
-        begun(&mut run(1001, GROUP, &["run", "gpu", "--group", "54321", "--", "sh", "-c", "echo $$; exec sleep 1000"]));
+    let holder = begun(&mut run(
+        1001,
+        GROUP,
+        &["run", "gpu", "--group", "54321", "--", "sh", "-c", "echo $$; exec sleep 1000"],
+    ));
     let no_wait = ["run", "gpu", "--group", "54321", "--no-wait", "--", "true"];
     assert_eq!(run(1002, GROUP, &no_wait).status().expect("it starts").code(), Some(75));
-    let status = run(1002, GROUP, &["status", "gpu", "--group", "54321", "--json"]).output().expect("it starts");
+    let status = run(1002, GROUP, &["status", "gpu", "--group", "54321", "--json"])
+        .output()
+        .expect("it starts");
     let status: Value = serde_json::from_slice(&status.stdout).expect("it is JSON");
     assert_eq!(status["holders"][0]["pid"].as_i64(), Some(holder.pid.into()));
     // One of another group, and one of this group who has not said so.
@@ -239,7 +272,9 @@ fn users_of_a_group_share_its_locks() {
         assert!(String::from_utf8_lossy(&ran.stderr).contains("locks"), "{ran:?}");
     }
     // The next user has it when the first one is killed.
-    let waiter = run(1002, GROUP, &["run", "gpu", "--group", "54321", "--timeout", "30", "--", "true"]).spawn();
+    let waiter =
+        run(1002, GROUP, &["run", "gpu", "--group", "54321", "--timeout", "30", "--", "true"])
+            .spawn();
     kill(holder.wrapper.id() as i32, "-KILL");
     kill(holder.pid, "-KILL");
     assert!(waiter.and_then(|mut waiter| waiter.wait()).expect("it starts").success());
@@ -250,8 +285,15 @@ fn users_of_a_group_share_its_locks() {
 fn driven(program: &str, args: &[&str], locks: &Locks, input: &str) -> Option<String> {
     use std::io::Write;
     let mut command = Command::new(program);
-    command.args(args).env("DOORWAY_DIR", locks.directory.path()).env("DOORWAY", env!("CARGO_BIN_EXE_doorway"));
-    let spawned = command.current_dir(locks.directory.path()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    command
+        .args(args)
+        .env("DOORWAY_DIR", locks.directory.path())
+        .env("DOORWAY", env!("CARGO_BIN_EXE_doorway"));
+    let spawned = command
+        .current_dir(locks.directory.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
     let mut child = spawned.ok()?;
     child.stdin.take().expect("it is piped").write_all(input.as_bytes()).expect("it reads");
     let output = child.wait_with_output().expect("it ends");
@@ -260,7 +302,8 @@ fn driven(program: &str, args: &[&str], locks: &Locks, input: &str) -> Option<St
 }
 
 /// A script that fails if more than two run at once: each makes one of two directories for the time that it is inside.
-const TWO: &str = "mkdir .in.$DOORWAY_SLOT && sleep 0.02 && rmdir .in.$DOORWAY_SLOT && echo $DOORWAY_SLOT";
+const TWO: &str =
+    "mkdir .in.$DOORWAY_SLOT && sleep 0.02 && rmdir .in.$DOORWAY_SLOT && echo $DOORWAY_SLOT";
 
 fn all_went_in(out: Option<String>, count: usize, program: &str) {
     let out = out.unwrap_or_else(|| panic!("{program} is missing: scripts/test installs it"));
@@ -300,5 +343,7 @@ fn completions_and_manual_pages_come_from_the_same_definitions() {
     // What is made for bash is what bash can read.
     let script = locks.path(".completions");
     fs::write(&script, locks.prints(&["completions", "bash"])).expect("it can be written");
-    assert!(Command::new("bash").arg("-n").arg(script).status().expect("there is a bash").success());
+    assert!(
+        Command::new("bash").arg("-n").arg(script).status().expect("there is a bash").success()
+    );
 }

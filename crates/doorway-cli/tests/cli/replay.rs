@@ -27,7 +27,8 @@ impl Trace {
     }
 
     fn value(&self) -> Value {
-        serde_json::from_str(&fs::read_to_string(&self.file).expect("it was written")).expect("JSON")
+        serde_json::from_str(&fs::read_to_string(&self.file).expect("it was written"))
+            .expect("JSON")
     }
 
     /// Why it is refused once it has been changed.
@@ -53,7 +54,11 @@ fn text(path: &Path) -> &str {
 
 /// The lines of the table of steps.
 fn steps(printed: &str) -> Vec<&str> {
-    printed.lines().skip_while(|line| !line.starts_with("  step  ")).take_while(|line| line.starts_with("  ")).collect()
+    printed
+        .lines()
+        .skip_while(|line| !line.starts_with("  step  "))
+        .take_while(|line| line.starts_with("  "))
+        .collect()
 }
 
 /// No exclusion, after 27 steps.
@@ -97,7 +102,15 @@ fn what_is_not_a_trace_is_refused() {
     for length in [0, 1, 2, 50, 500, whole.len() / 2, whole.len() - 3] {
         assert!(trace.holding(&whole[..length]).contains("not a doorway trace"), "{length} bytes");
     }
-    for other in ["[]", "3", "null", "{}", "\"doorway-trace\"", r#"{"format": "else", "version": 1}"#, "# Doorway\n"] {
+    for other in [
+        "[]",
+        "3",
+        "null",
+        "{}",
+        "\"doorway-trace\"",
+        r#"{"format": "else", "version": 1}"#,
+        "# Doorway\n",
+    ] {
         assert!(trace.holding(other).contains("not a doorway trace"), "{other}");
     }
     assert!(trace.holding("[".repeat(100_000)).contains("not a doorway trace"));
@@ -126,7 +139,10 @@ fn traces_of_something_unknown_are_refused() {
         ("sessions", json!(1)),
     ] {
         let line = with(field, size.clone());
-        assert!(line.contains("does not fit") || line.contains("not a doorway trace"), "{field} = {size}: {line}");
+        assert!(
+            line.contains("does not fit") || line.contains("not a doorway trace"),
+            "{field} = {size}: {line}"
+        );
     }
 }
 
@@ -162,7 +178,15 @@ fn steps_that_the_algorithm_does_not_take_are_noticed() {
         assert!(trace.damaged(change).contains("does not replay"));
     }
     // A read that overlaps no write returns what the register holds.
-    let safe = Trace::of(&["bakery", "-n", "2", "--mutant", "compares-without-ids", "--registers", "safe"]);
+    let safe = Trace::of(&[
+        "bakery",
+        "-n",
+        "2",
+        "--mutant",
+        "compares-without-ids",
+        "--registers",
+        "safe",
+    ]);
     let line = safe.damaged(|trace| {
         let steps = trace["steps"].as_array_mut().expect("steps");
         let read = steps.iter().position(|step| step["access"] == "Ticket[1] = 0").expect("a read");
@@ -225,7 +249,8 @@ fn traces_that_show_nothing_are_noticed() {
         assert!(standstill.damaged(change).contains("does not show"));
     }
     // Without the crash, it is only that the other one does not move.
-    let trace = Trace::of(&["bakery", "-n", "2", "--crashes", "1", "--property", "deadlock-freedom"]);
+    let trace =
+        Trace::of(&["bakery", "-n", "2", "--crashes", "1", "--property", "deadlock-freedom"]);
     assert!(trace.damaged(|trace| trace["crashed"] = json!([])).contains("does not show"));
 }
 
@@ -244,7 +269,9 @@ fn a_damaged_byte_does_no_harm() {
         let ran = doorway(&["lab", "replay", text(&file)]);
         match ran.code {
             Some(0) => assert_eq!(steps(&ran.out), steps(&replayed), "byte {at}"),
-            code => assert_eq!((code, ran.err.lines().count()), (Some(2), 1), "byte {at}: {}", ran.err),
+            code => {
+                assert_eq!((code, ran.err.lines().count()), (Some(2), 1), "byte {at}: {}", ran.err)
+            }
         }
     }
 }
@@ -260,16 +287,29 @@ fn a_trace_becomes_a_page() {
     assert!(html.contains("<title>black-white-bakery: mutual-exclusion is violated</title>"));
     assert!(!html.contains("http://") && !html.contains("https://"), "it needs no network");
     assert!(!html.contains("src="));
-    let film = html.split_once("id=\"film\">").and_then(|(_, rest)| rest.split_once("</script>")).expect("a film").0;
+    let film = html
+        .split_once("id=\"film\">")
+        .and_then(|(_, rest)| rest.split_once("</script>"))
+        .expect("a film")
+        .0;
     let film: Value = serde_json::from_str(film).expect("JSON");
     assert_eq!(film["trace"], trace.value());
     // The same from the check itself.
     let direct = trace.file.with_file_name("direct.HTML");
-    prints(1, &["lab", "check", "black-white-bakery", "--mutant", "as-printed", "--trace", text(&direct)]);
+    prints(
+        1,
+        &["lab", "check", "black-white-bakery", "--mutant", "as-printed", "--trace", text(&direct)],
+    );
     assert!(fs::read_to_string(direct).expect("a page") == html);
     // What cannot be written, or shows nothing, is said in a line.
     let nowhere = trace.file.join("page.html");
-    assert!(refused(&["lab", "replay", text(&trace.file), "--html", text(&nowhere)]).contains("cannot write"));
+    assert!(
+        refused(&["lab", "replay", text(&trace.file), "--html", text(&nowhere)])
+            .contains("cannot write")
+    );
     fs::write(&trace.file, "{}").expect("written");
-    assert!(refused(&["lab", "replay", text(&trace.file), "--html", text(&page)]).contains("not a doorway trace"));
+    assert!(
+        refused(&["lab", "replay", text(&trace.file), "--html", text(&page)])
+            .contains("not a doorway trace")
+    );
 }

@@ -19,7 +19,8 @@ use super::{command, doorway, json, prints, refused};
 /// A report of these algorithms alone, quick, in a directory of its own.
 fn report(algorithms: &[&str]) -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
-    let out = prints(0, &[&["lab", "report", "--quick", "-o", path(&directory)], algorithms].concat());
+    let out =
+        prints(0, &[&["lab", "report", "--quick", "-o", path(&directory)], algorithms].concat());
     assert!(out.contains("what was claimed holds as far as it was explored"), "{out}");
     directory
 }
@@ -37,7 +38,9 @@ fn rows(page: &str, attribute: &str) -> Vec<BTreeMap<String, String>> {
     let rows = page.split("<tr ").skip(1).map(|row| row.split('>').next().expect("it ends"));
     let attributes = |row: &str| {
         let parts = row.split("\" ").filter_map(|part| part.split_once("=\""));
-        parts.map(|(name, value)| (name.into(), value.trim_end_matches('"').into())).collect::<BTreeMap<_, _>>()
+        parts
+            .map(|(name, value)| (name.into(), value.trim_end_matches('"').into()))
+            .collect::<BTreeMap<_, _>>()
     };
     rows.map(attributes).filter(|row| row.contains_key(attribute)).collect()
 }
@@ -53,11 +56,17 @@ fn by_hand(row: &BTreeMap<String, String>) -> Value {
 /// Files and what identifies their contents in time.
 fn parts(directory: &TempDir) -> BTreeMap<String, (u64, i64, i64)> {
     // Before the first part there is no directory, and a part that is being written has another ending.
-    let files = fs::read_dir(directory.path().join("parts")).into_iter().flatten().map(|file| file.expect("a file"));
+    let files = fs::read_dir(directory.path().join("parts"))
+        .into_iter()
+        .flatten()
+        .map(|file| file.expect("a file"));
     let files = files.filter(|file| file.path().extension().is_some_and(|it| it == "json"));
     let of = |file: fs::DirEntry| {
         let about = file.metadata().expect("a file");
-        (file.file_name().into_string().expect("a name"), (about.ino(), about.mtime(), about.mtime_nsec()))
+        (
+            file.file_name().into_string().expect("a name"),
+            (about.ino(), about.mtime(), about.mtime_nsec()),
+        )
     };
     files.map(of).collect()
 }
@@ -73,20 +82,40 @@ fn the_tables_agree_with_the_commands_run_by_hand() {
         let check = checked.entry(row["data-command"].clone()).or_insert_with(|| by_hand(row));
         assert_eq!(row["data-states"], check["states"].to_string(), "{row:?}");
         let properties = check["properties"].as_array().expect("verdicts");
-        let property = properties.iter().find(|it| it["name"] == *row["data-property"]).expect("it was decided");
-        let holds = property["holds"].as_bool().map_or("undecided".into(), |holds| holds.to_string());
+        let property = properties
+            .iter()
+            .find(|it| it["name"] == *row["data-property"])
+            .expect("it was decided");
+        let holds =
+            property["holds"].as_bool().map_or("undecided".into(), |holds| holds.to_string());
         assert_eq!(row["data-holds"], holds, "{row:?}");
     }
     let of = |holds: &str| verdicts.iter().filter(|row| row["data-holds"] == holds).count();
-    assert!(of("true") > 20 && of("false") > 5, "{} hold, {} are violated", of("true"), of("false"));
-    let starves = |row: &&BTreeMap<_, _>| row["data-property"] == "starvation-freedom" && row["data-holds"] == "false";
-    assert!(verdicts.iter().filter(starves).any(|row| row["data-command"].starts_with("lab check burns-lamport")));
+    assert!(
+        of("true") > 20 && of("false") > 5,
+        "{} hold, {} are violated",
+        of("true"),
+        of("false")
+    );
+    let starves = |row: &&BTreeMap<_, _>| {
+        row["data-property"] == "starvation-freedom" && row["data-holds"] == "false"
+    };
+    assert!(
+        verdicts
+            .iter()
+            .filter(starves)
+            .any(|row| row["data-command"].starts_with("lab check burns-lamport"))
+    );
     let runs = rows(&page, "data-cc-mean");
     assert_eq!(runs.len(), 50, "five sizes, under four schedulers and twice three");
     for row in &runs {
         let run = by_hand(row);
         for model in ["cc", "dsm"] {
-            assert_eq!(row[&format!("data-{model}-mean")], run["rmr"][model]["mean"].to_string(), "{row:?}");
+            assert_eq!(
+                row[&format!("data-{model}-mean")],
+                run["rmr"][model]["mean"].to_string(),
+                "{row:?}"
+            );
         }
     }
     // Whatever is linked to is there.
@@ -97,7 +126,8 @@ fn the_tables_agree_with_the_commands_run_by_hand() {
         }
     }
     assert!(
-        !page.contains("<script") && !page.contains("http://") && !page.contains("https://") || page.contains("w3.org")
+        !page.contains("<script") && !page.contains("http://") && !page.contains("https://")
+            || page.contains("w3.org")
     );
 }
 
@@ -107,7 +137,11 @@ fn values_stand_beside_the_formulas() {
     let rows = rows(&page, "data-values");
     assert_eq!(rows.len(), 6, "two to four processes, with every number of slots");
     for row in &rows {
-        assert_eq!(row["data-values"], by_hand(row)["bounds"]["shared_values"].to_string(), "{row:?}");
+        assert_eq!(
+            row["data-values"],
+            by_hand(row)["bounds"]["shared_values"].to_string(),
+            "{row:?}"
+        );
     }
 }
 
@@ -124,7 +158,8 @@ fn it_goes_on_where_it_was() {
             thread::sleep(Duration::from_millis(1));
         }
         let pid = child.id().to_string();
-        let killed = std::process::Command::new("kill").args(["-s", signal, &pid]).status().expect("kill");
+        let killed =
+            std::process::Command::new("kill").args(["-s", signal, &pid]).status().expect("kill");
         assert!(killed.success());
         child.wait().expect("it ends");
     }
@@ -139,8 +174,9 @@ fn it_goes_on_where_it_was() {
     // And with everything there nothing is made.
     prints(0, &args);
     assert_eq!(parts(&directory), after);
-    let unfinished =
-        fs::read_dir(directory.path().join("parts")).expect("parts").map(|file| file.expect("a file").path());
+    let unfinished = fs::read_dir(directory.path().join("parts"))
+        .expect("parts")
+        .map(|file| file.expect("a file").path());
     assert_eq!(unfinished.filter(|file| file.extension().is_some_and(|it| it == "tmp")).count(), 0);
 }
 
@@ -161,7 +197,10 @@ fn damaged_and_foreign_parts_are_made_again() {
         text.replacen("\"states\":50", "\"states\":51", 1),
         text.replacen("\"holds\":true", "\"holds\":false", 1),
         text.replace(version, "0.0.9 0123456789abcdef"),
-        text.replace("lab check mcs -n 2 --max-states 1000000", "lab check mcs -n 2 --max-states 1000001"),
+        text.replace(
+            "lab check mcs -n 2 --max-states 1000000",
+            "lab check mcs -n 2 --max-states 1000001",
+        ),
         text.replace("doorway-part", "doorway-trace"),
     ];
     for damage in damages {
@@ -169,8 +208,12 @@ fn damaged_and_foreign_parts_are_made_again() {
         fs::write(&file, &damage).expect("written");
         let out = prints(0, &["lab", "report", "mcs", "--quick", "-o", path(&directory)]);
         let all = parts(&directory).len();
-        assert!(out.contains(&format!("{all} commands were run, {} of them before", all - 1)), "{damage}: {out}");
-        let made: Value = serde_json::from_str(&fs::read_to_string(&file).expect("a part")).expect("JSON");
+        assert!(
+            out.contains(&format!("{all} commands were run, {} of them before", all - 1)),
+            "{damage}: {out}"
+        );
+        let made: Value =
+            serde_json::from_str(&fs::read_to_string(&file).expect("a part")).expect("JSON");
         assert_eq!(made["digest"] == part["digest"], made["result"] == part["result"]);
         assert_eq!(made["result"]["states"], part["result"]["states"], "{damage}");
         let page = page(&directory);
@@ -183,7 +226,12 @@ fn what_cannot_be_written_is_one_line() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("file");
     fs::write(&file, "").expect("written");
-    for place in [file.clone(), file.join("below"), Path::new("/proc/doorway").into(), Path::new("/dev/full").into()] {
+    for place in [
+        file.clone(),
+        file.join("below"),
+        Path::new("/proc/doorway").into(),
+        Path::new("/dev/full").into(),
+    ] {
         let place = place.to_str().expect("a path");
         let line = refused(&["lab", "report", "mcs", "--quick", "-o", place]);
         assert!(line.contains("cannot create") && line.contains(place), "{line}");
@@ -205,7 +253,8 @@ fn one_at_a_time_writes_a_report() {
     let directory = report(&["mcs"]);
     let held = fs::File::open(directory.path().join("parts/lock")).expect("a lock");
     let mut holder = std::process::Command::new("flock");
-    let mut holder = holder.arg(directory.path().join("parts/lock")).args(["sh", "-c", "echo held; read end"]);
+    let mut holder =
+        holder.arg(directory.path().join("parts/lock")).args(["sh", "-c", "echo held; read end"]);
     holder = holder.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut holder = holder.spawn().expect("flock");
     let mut line = String::new();
@@ -222,6 +271,10 @@ fn one_at_a_time_writes_a_report() {
 fn a_part_is_what_a_command_prints() {
     let directory = report(&["burns-lamport"]);
     let file = directory.path().join("parts/lab_rmr_burns-lamport_up-to_32.json");
-    let part: Value = serde_json::from_str(&fs::read_to_string(file).expect("a part")).expect("JSON");
-    assert_eq!(part["result"], json(0, &["lab", "rmr", "burns-lamport", "--up-to", "32", "--json"]));
+    let part: Value =
+        serde_json::from_str(&fs::read_to_string(file).expect("a part")).expect("JSON");
+    assert_eq!(
+        part["result"],
+        json(0, &["lab", "rmr", "burns-lamport", "--up-to", "32", "--json"])
+    );
 }

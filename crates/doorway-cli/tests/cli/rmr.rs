@@ -6,7 +6,9 @@ use serde_json::{Value, json as value};
 /// What is said of the algorithm of this name.
 fn of<'a>(report: &'a Value, name: &str) -> &'a Value {
     let all = report.as_array().expect("an array");
-    all.iter().find(|entry| entry["algorithm"] == name).unwrap_or_else(|| panic!("no {name} in {report}"))
+    all.iter()
+        .find(|entry| entry["algorithm"] == name)
+        .unwrap_or_else(|| panic!("no {name} in {report}"))
 }
 
 #[test]
@@ -39,9 +41,16 @@ fn every_algorithm_is_measured_and_every_field_is_there() {
             for point in points {
                 has_fields(point, &["n", "k", "passages", "steps", "complete", "fitted", "rmr"]);
                 let cc = &point["rmr"]["cc"];
-                assert!(cc["mean"].as_f64() <= cc["max"].as_f64() && cc["mean"].as_f64() > Some(0.0), "{point}");
+                assert!(
+                    cc["mean"].as_f64() <= cc["max"].as_f64() && cc["mean"].as_f64() > Some(0.0),
+                    "{point}"
+                );
             }
-            assert_eq!(curve["fits"]["cc"]["max"], Value::Null, "three sizes are too few for a fit");
+            assert_eq!(
+                curve["fits"]["cc"]["max"],
+                Value::Null,
+                "three sizes are too few for a fit"
+            );
         }
     }
 }
@@ -56,15 +65,26 @@ fn fits_stand_next_to_claims() {
     let linear = &fits(bakery)["cc"]["max"];
     assert_eq!(linear["class"], "linear");
     has_fields(&linear["n"], &["slope", "intercept", "r2"]);
-    assert!(linear["n"]["r2"].as_f64() > Some(0.99) && linear["n"]["slope"].as_f64() > Some(3.0), "{linear}");
-    assert_eq!((&fits(bakery)["dsm"]["max"], &bakery["paper"]["dsm"]), (&Value::Null, &value!("unbounded")));
+    assert!(
+        linear["n"]["r2"].as_f64() > Some(0.99) && linear["n"]["slope"].as_f64() > Some(3.0),
+        "{linear}"
+    );
+    assert_eq!(
+        (&fits(bakery)["dsm"]["max"], &bakery["paper"]["dsm"]),
+        (&Value::Null, &value!("unbounded"))
+    );
     assert_eq!(fits(tournament)["dsm"]["max"]["class"], "logarithmic");
     let per_look = |entry: &Value| entry["waiting"]["per_look"].clone();
     assert_eq!(per_look(bakery), value!({ "cc": 0.0, "dsm": 1.0 }));
     assert_eq!(per_look(tournament), value!({ "cc": 0.0, "dsm": 0.0 }));
     let text = prints(0, &["lab", "rmr", "bakery", "--scheduler", "pct"]);
-    let row = |begins: &str| text.lines().find(|line| line.starts_with(begins)).unwrap_or_else(|| panic!("{text}"));
-    assert!(row("  CC worst  pct").contains("linear") && row("  CC worst  pct").ends_with("Θ(n)"), "{text}");
+    let row = |begins: &str| {
+        text.lines().find(|line| line.starts_with(begins)).unwrap_or_else(|| panic!("{text}"))
+    };
+    assert!(
+        row("  CC worst  pct").contains("linear") && row("  CC worst  pct").ends_with("Θ(n)"),
+        "{text}"
+    );
     assert!(row("  DSM       all").contains("unbounded"), "{text}");
     let waits: Vec<_> = row("  DSM     ").split_whitespace().collect();
     assert_eq!(waits.first(), Some(&"DSM"), "{text}");
@@ -74,8 +94,12 @@ fn fits_stand_next_to_claims() {
 #[test]
 fn the_papers_own_schedule_is_run_where_there_is_one() {
     let report = json(0, &["lab", "rmr", "burns-lamport", "--up-to", "16", "--json"]);
-    let names: Vec<_> =
-        report[0]["curves"].as_array().expect("an array").iter().map(|c| c["scheduler"].clone()).collect();
+    let names: Vec<_> = report[0]["curves"]
+        .as_array()
+        .expect("an array")
+        .iter()
+        .map(|c| c["scheduler"].clone())
+        .collect();
     assert_eq!(texts(&value!(names)), ["random", "pct", "round-robin", "002-section-4"]);
     let blocked = &report[0]["curves"][3];
     assert_eq!(blocked["fits"]["cc"]["max"]["class"], "quadratic");
@@ -88,14 +112,28 @@ fn exact_maxima_are_shown_with_how_far_they_reach() {
     let exact = &report[0]["exact"];
     for (at, n, most) in [(0, 2, 9), (1, 3, 13)] {
         let entry = &exact[at];
-        assert_eq!((&entry["n"], &entry["cc"]), (&value!(n), &value!({ "bound": "exact", "most": most })), "{entry}");
+        assert_eq!(
+            (&entry["n"], &entry["cc"]),
+            (&value!(n), &value!({ "bound": "exact", "most": most })),
+            "{entry}"
+        );
         assert_eq!(entry["dsm"], value!({ "bound": "unbounded", "most": null }));
-        assert!(entry["states"].as_u64() > Some(100) && entry["scope"].as_str().is_some(), "{entry}");
+        assert!(
+            entry["states"].as_u64() > Some(100) && entry["scope"].as_str().is_some(),
+            "{entry}"
+        );
     }
     let text = prints(0, &args);
-    assert!(text.contains("  n = 2, k = 1            9   unbounded  all of up to 302 states"), "{text}");
+    assert!(
+        text.contains("  n = 2, k = 1            9   unbounded  all of up to 302 states"),
+        "{text}"
+    );
     let cut = prints(0, &[&args[..], &["--max-states", "100"]].concat());
-    assert!(cut.contains("n = 3, k = 1            unknown  unknown") && cut.contains("not all, more than"), "{cut}");
+    assert!(
+        cut.contains("n = 3, k = 1            unknown  unknown")
+            && cut.contains("not all, more than"),
+        "{cut}"
+    );
 }
 
 #[test]
@@ -109,21 +147,29 @@ fn a_measurement_follows_from_its_seed() {
 #[test]
 fn adversaries_are_measured_if_asked_for() {
     let args = ["lab", "rmr", "yang-anderson", "--up-to", "16", "--total", "100"];
-    let adversaries = ["--scheduler", "locality-aware:hold-release", "--scheduler", "strong-adaptive:victim"];
+    let adversaries =
+        ["--scheduler", "locality-aware:hold-release", "--scheduler", "strong-adaptive:victim"];
     let report = json(0, &[&args[..], &adversaries, &["--json"]].concat());
     assert_eq!((&report[0]["passages"], &report[0]["total"]), (&Value::Null, &value!(100)));
     for (curve, name) in report[0]["curves"].as_array().expect("an array").iter().zip([1, 3]) {
         assert_eq!(curve["scheduler"], adversaries[name]);
-        let passages: Vec<_> = curve["points"].as_array().expect("an array").iter().map(|p| &p["passages"]).collect();
+        let passages: Vec<_> =
+            curve["points"].as_array().expect("an array").iter().map(|p| &p["passages"]).collect();
         assert_eq!(passages, [100, 100, 104, 112], "as many of each process");
     }
     let text = prints(0, &[&args[..], &["--scheduler", "oblivious"]].concat());
-    assert!(text.starts_with("yang-anderson: k = 1, 100 passages or a few more, seed 0\n"), "{text}");
+    assert!(
+        text.starts_with("yang-anderson: k = 1, 100 passages or a few more, seed 0\n"),
+        "{text}"
+    );
 }
 
 #[test]
 fn a_run_that_is_cut_off_says_so() {
-    let text = prints(0, &["lab", "rmr", "bakery", "--up-to", "4", "--scheduler", "random", "--max-steps", "100"]);
+    let text = prints(
+        0,
+        &["lab", "rmr", "bakery", "--up-to", "4", "--scheduler", "random", "--max-steps", "100"],
+    );
     assert!(text.contains("100, cut off"), "{text}");
 }
 
@@ -133,7 +179,8 @@ fn drawn(svg: &str) -> (Vec<usize>, Vec<&str>) {
         let lines = svg.lines().filter(move |text| text.starts_with(line));
         lines.filter_map(move |text| Some(text.split_once(from)?.1.split_once(to)?.0))
     };
-    let places = between("<polyline ", "points=\"", '"').map(|points| points.split_whitespace().count());
+    let places =
+        between("<polyline ", "points=\"", '"').map(|points| points.split_whitespace().count());
     (places.collect(), between("<polygon ", "<title>", '<').collect())
 }
 
@@ -143,7 +190,18 @@ fn what_was_measured_is_drawn() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("mean.svg");
     let file = path.to_str().expect("a name");
-    let args = ["lab", "rmr", "bakery", "mcs", "--up-to", "16", "--up-to", "bakery=4", "--scheduler", "oblivious"];
+    let args = [
+        "lab",
+        "rmr",
+        "bakery",
+        "mcs",
+        "--up-to",
+        "16",
+        "--up-to",
+        "bakery=4",
+        "--scheduler",
+        "oblivious",
+    ];
     let more = ["--scheduler", "mcs=locality-aware", "--total", "50", "--plot", file];
     let report = json(0, &[&args[..], &more, &["--json"]].concat());
     let svg = std::fs::read_to_string(&path).expect("it is written");
@@ -152,8 +210,11 @@ fn what_was_measured_is_drawn() {
     let mut expected = Vec::new();
     for entry in report.as_array().expect("an array") {
         for curve in entry["curves"].as_array().expect("an array") {
-            let name =
-                format!("{}, {}", texts(&value!([entry["algorithm"]]))[0], texts(&value!([curve["scheduler"]]))[0]);
+            let name = format!(
+                "{}, {}",
+                texts(&value!([entry["algorithm"]]))[0],
+                texts(&value!([curve["scheduler"]]))[0]
+            );
             for point in curve["points"].as_array().expect("an array") {
                 let mean = point["rmr"]["dsm"]["mean"].as_f64().expect("a number");
                 expected.push(format!("{name}, n = {}: {mean:.2}", point["n"]));
@@ -161,13 +222,19 @@ fn what_was_measured_is_drawn() {
         }
     }
     assert_eq!(says, expected);
-    for text in ["references per passage in DSM", "50 passages or a few more", "locality-aware, oblivious"] {
+    for text in
+        ["references per passage in DSM", "50 passages or a few more", "locality-aware, oblivious"]
+    {
         assert!(svg.contains(text), "{text}: {svg}");
     }
     let text = prints(0, &[&args[..], &more].concat());
     let row = text.lines().last().expect("a line").split_whitespace().collect::<Vec<_>>();
     let last = expected.last().and_then(|text| text.rsplit(' ').next()).expect("a number");
-    assert_eq!((row[..2].to_vec(), row.last()), (vec!["mcs", "locality-aware"], Some(&last)), "{text}");
+    assert_eq!(
+        (row[..2].to_vec(), row.last()),
+        (vec!["mcs", "locality-aware"], Some(&last)),
+        "{text}"
+    );
 }
 
 #[test]
@@ -222,7 +289,10 @@ fn what_makes_no_sense_is_refused() {
         (&["--total", "10", "--passages", "10"], "--passages"),
         (&["--scheduler", "oblivious:luck"], "oblivious, oblivious:bursts, "),
         (&["--scheduler", "luck"], "there is no scheduler \"luck\" for bakery; there are random, "),
-        (&["bakery", "--scheduler", "002-section-4"], "there is no scheduler \"002-section-4\" for bakery"),
+        (
+            &["bakery", "--scheduler", "002-section-4"],
+            "there is no scheduler \"002-section-4\" for bakery",
+        ),
         (&["--scheduler", "script:file"], "a script is for one n"),
         (&["-k", "0"], "try -k 1"),
         (&["-k", "64"], "nobody would have to wait; try -k 32"),

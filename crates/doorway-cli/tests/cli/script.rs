@@ -25,7 +25,10 @@ fn a_schedule_shows_a_violation() {
     let (_dir, path) = file(SECTION_5);
     let text = prints(1, &section_5("k-bakery", &path));
     assert!(text.starts_with("fife  VIOLATED  a run of"), "{text}");
-    assert!(text.contains("process 0 has been overtaken, and goes round alone without entering"), "{text}");
+    assert!(
+        text.contains("process 0 has been overtaken, and goes round alone without entering"),
+        "{text}"
+    );
     let report = json(1, &[&section_5("k-bakery", &path)[..], &["--json"]].concat());
     assert_eq!(report["properties"][0]["holds"], false);
     assert_eq!(report["complete"], false);
@@ -50,12 +53,15 @@ fn what_a_schedule_shows_can_be_replayed() {
 #[test]
 fn a_schedule_has_to_make_sense() {
     let (_dir, path) = file("0 reads 5\n");
-    let script = |rest: &[&str]| refused(&[&["lab", "check", "k-bakery", "--script", path.as_str()], rest].concat());
+    let script = |rest: &[&str]| {
+        refused(&[&["lab", "check", "k-bakery", "--script", path.as_str()], rest].concat())
+    };
     assert!(script(&[]).contains("--property"));
     assert!(script(&["--property", "k-exclusion", "--property", "fife"]).contains("--property"));
     let atomic = refused(&["lab", "simulate", "bakery", "--scheduler", &format!("script:{path}")]);
     assert!(atomic.contains("line 1") && atomic.contains("--registers safe"), "{atomic}");
-    let ran = doorway(&["lab", "check", "k-bakery", "--script", "/nowhere/at/all", "--property", "fife"]);
+    let ran =
+        doorway(&["lab", "check", "k-bakery", "--script", "/nowhere/at/all", "--property", "fife"]);
     assert_eq!(ran.code, Some(2), "{}", ran.err);
     // Nothing is being written that the read could overlap.
     let ran = doorway(&["lab", "check", "k-bakery", "--script", &path, "--property", "fife"]);
@@ -67,7 +73,17 @@ fn a_schedule_has_to_make_sense() {
 fn a_schedule_cannot_show_what_is_about_all_schedules() {
     let (_dir, path) = file("0\n1\n");
     for property in ["fifo-enabling", "k-deadlock-avoidance"] {
-        let line = refused(&["lab", "check", "queue", "-n", "3", "--script", &path, "--property", property]);
+        let line = refused(&[
+            "lab",
+            "check",
+            "queue",
+            "-n",
+            "3",
+            "--script",
+            &path,
+            "--property",
+            property,
+        ]);
         assert!(line.contains("no schedule can show"), "{line}");
     }
 }
@@ -84,9 +100,21 @@ fn crashes_are_allowed_for_or_nothing_is_shown() {
 /// On regular registers an overlapping read returns the old value or the new one; on safe ones anything.
 #[test]
 fn a_schedule_may_say_only_what_the_registers_may() {
-    let (_dir, path) = file("0*4\n1*2\n1 reads 0\n0*3\n1*3\n0 reads ∞\n0*2\n1*2\n1 reads 2\n0\n1*2\n");
-    let args =
-        |kind| ["lab", "check", "k-bakery-fife", "--registers", kind, "--property", "k-exclusion", "--script", &path];
+    let (_dir, path) =
+        file("0*4\n1*2\n1 reads 0\n0*3\n1*3\n0 reads ∞\n0*2\n1*2\n1 reads 2\n0\n1*2\n");
+    let args = |kind| {
+        [
+            "lab",
+            "check",
+            "k-bakery-fife",
+            "--registers",
+            kind,
+            "--property",
+            "k-exclusion",
+            "--script",
+            &path,
+        ]
+    };
     assert!(prints(1, &args("safe")).contains("VIOLATED"));
     let line = refused(&args("regular"));
     assert!(line.contains("line 6") && line.contains("overlaps"), "{line}");
@@ -107,5 +135,8 @@ fn scripts_have_limits() {
     let args = ["lab", "check", "k-bakery", "--script", &path, "--property", "fife"];
     assert!(refused(&args).contains("at most 1000000 steps"));
     let (_dir, path) = file("0\nagain\n0\n");
-    assert!(refused(&["lab", "simulate", "bakery", "--scheduler", &format!("script:{path}")]).contains("again"));
+    assert!(
+        refused(&["lab", "simulate", "bakery", "--scheduler", &format!("script:{path}")])
+            .contains("again")
+    );
 }

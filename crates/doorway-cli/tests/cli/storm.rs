@@ -25,8 +25,10 @@ const NOT_ALONE: i32 = 99;
 
 fn start(locks: &Locks) -> Child {
     // One process all along: what the shell begins, flock goes on with, and then sleep.
-    let script = "exec flock --no-fork --nonblock --conflict-exit-code 99 .slot$DOORWAY_SLOT sleep 0.02";
-    let mut command = locks.command(&["run", "storm", "--slots", &SLOTS.to_string(), "--", "sh", "-c", script]);
+    let script =
+        "exec flock --no-fork --nonblock --conflict-exit-code 99 .slot$DOORWAY_SLOT sleep 0.02";
+    let mut command =
+        locks.command(&["run", "storm", "--slots", &SLOTS.to_string(), "--", "sh", "-c", script]);
     command.current_dir(locks.directory.path()).stderr(Stdio::null()).spawn().expect("it starts")
 }
 
@@ -46,7 +48,8 @@ fn judge(wrapper: &mut Child, ended: &mut [u64; 3]) -> bool {
 #[test]
 fn no_two_commands_have_a_slot_whoever_is_killed() {
     let locks = Locks::new();
-    let kills: usize = env::var("DOORWAY_RUN_KILLS").map_or(400, |text| text.parse().expect("a number"));
+    let kills: usize =
+        env::var("DOORWAY_RUN_KILLS").map_or(400, |text| text.parse().expect("a number"));
     let directory = Directory::at(locks.directory.path()).expect("it is ours");
     let semaphore = directory.semaphore("storm", SLOTS).expect("it is made");
     let mut dice = 0x5eed_u64;
@@ -63,7 +66,8 @@ fn no_two_commands_have_a_slot_whoever_is_killed() {
             let _ = wrappers[random(WRAPPERS)].kill();
         } else {
             // It may have ended since.
-            let _ = Pid::from_raw(holders[random(holders.len())].pid).map(|pid| kill_process(pid, Signal::KILL));
+            let _ = Pid::from_raw(holders[random(holders.len())].pid)
+                .map(|pid| kill_process(pid, Signal::KILL));
         }
         for wrapper in &mut wrappers {
             if judge(wrapper, &mut ended) {
@@ -74,14 +78,21 @@ fn no_two_commands_have_a_slot_whoever_is_killed() {
     let began = Instant::now();
     while !wrappers.is_empty() {
         wrappers.retain_mut(|wrapper| !judge(wrapper, &mut ended));
-        assert!(began.elapsed() < Duration::from_secs(60), "somebody waits for ever: {:#?}", semaphore.status());
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "somebody waits for ever: {:#?}",
+            semaphore.status()
+        );
         thread::sleep(Duration::from_millis(1));
     }
     let [done, commands, killed] = ended;
-    println!("{done} commands came to their end, {commands} were killed, and so were {killed} wrappers");
+    println!(
+        "{done} commands came to their end, {commands} were killed, and so were {killed} wrappers"
+    );
     assert!(done > 0 && commands > 0 && killed > 0, "nothing was tried");
     // What killed wrappers have left behind ends soon, and then all slots are free.
-    let take = |_| semaphore.enter().expect("there is room").wait_timeout(Duration::from_secs(60)).ok();
+    let take =
+        |_| semaphore.enter().expect("there is room").wait_timeout(Duration::from_secs(60)).ok();
     let all: Vec<_> = (0..SLOTS).map_while(take).collect();
     assert_eq!(all.len(), SLOTS, "no slot is lost: {:#?}", semaphore.status());
     assert_eq!(semaphore.status().waiting.len(), 0);

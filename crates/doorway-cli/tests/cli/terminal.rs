@@ -23,8 +23,17 @@ impl Terminal {
         let start = ["-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "60"];
         let shell = ["env", "-u", "DOORWAY_HELD", "PS1=ready> ", "bash", "--norc", "--noprofile"];
         let mut command = terminal.tmux(&start);
-        command.arg("env").arg(format!("DOORWAY_DIR={}", locks.directory.path().display())).args(shell);
-        assert!(command.env_remove("TMUX").status().expect("there is a tmux: scripts/need tmux").success());
+        command
+            .arg("env")
+            .arg(format!("DOORWAY_DIR={}", locks.directory.path().display()))
+            .args(shell);
+        assert!(
+            command
+                .env_remove("TMUX")
+                .status()
+                .expect("there is a tmux: scripts/need tmux")
+                .success()
+        );
         terminal.shows("ready>");
         terminal
     }
@@ -38,12 +47,18 @@ impl Terminal {
 
     /// Presses keys, by their names.
     fn press(&self, keys: &[&str]) {
-        let pressed = self.tmux(&["send-keys", "-t", "0"]).args(keys).status().expect("there is a tmux");
+        let pressed =
+            self.tmux(&["send-keys", "-t", "0"]).args(keys).status().expect("there is a tmux");
         assert!(pressed.success());
     }
 
     fn types(&self, line: &str) {
-        assert!(self.tmux(&["send-keys", "-t", "0", "-l", line]).status().expect("there is a tmux").success());
+        assert!(
+            self.tmux(&["send-keys", "-t", "0", "-l", line])
+                .status()
+                .expect("there is a tmux")
+                .success()
+        );
         self.press(&["Enter"]);
     }
 
@@ -53,7 +68,8 @@ impl Terminal {
     }
 
     fn screen(&self) -> String {
-        let output = self.tmux(&["capture-pane", "-p", "-t", "0"]).output().expect("there is a tmux");
+        let output =
+            self.tmux(&["capture-pane", "-p", "-t", "0"]).output().expect("there is a tmux");
         String::from_utf8(output.stdout).expect("it is text")
     }
 
@@ -96,7 +112,8 @@ fn job_control_works() {
     // Who is stopped is not dead.
     assert_eq!(locks.ran(&["run", "gpu", "--no-wait", "--", "true"]).code, Some(75));
     let pid = locks.status("gpu")["holders"][0]["pid"].as_i64().expect("somebody holds it");
-    let stands_still = || fs::read_to_string(format!("/proc/{pid}/stat")).expect("it is there").contains(") T ");
+    let stands_still =
+        || fs::read_to_string(format!("/proc/{pid}/stat")).expect("it is there").contains(") T ");
     assert!(stands_still());
     terminal.types("fg; echo code $?");
     soon("it goes on", || !stands_still());
@@ -155,14 +172,19 @@ fn who_waits_sees_its_place_and_who_holds() {
     let locks = Locks::new();
     let holder = locks.holder(&["gpu"], "exec sleep 1000");
     let waiting = |count: usize| {
-        soon("they wait", || locks.status("gpu")["waiting"].as_array().is_some_and(|line| line.len() == count));
+        soon("they wait", || {
+            locks.status("gpu")["waiting"].as_array().is_some_and(|line| line.len() == count)
+        });
     };
     let mut first = locks.command(&["run", "gpu", "--", "true"]).spawn().expect("it starts");
     waiting(1);
     let terminal = Terminal::new(&locks);
     terminal.runs("run gpu -- sh -c 'echo inside; exec sleep 1000'");
     let line = terminal.shows("1 ahead of you");
-    assert!(line.starts_with(&format!("1 ahead of you · slot 0: pid {} sleep 1000, ", holder.pid)), "{line}");
+    assert!(
+        line.starts_with(&format!("1 ahead of you · slot 0: pid {} sleep 1000, ", holder.pid)),
+        "{line}"
+    );
     first.kill().expect("it is ours");
     first.wait().expect("it has ended");
     terminal.shows("you are next · slot 0:");
@@ -192,14 +214,20 @@ fn top_shows_slots_holders_and_the_line() {
     terminal.runs("top");
     terminal.shows("semaphore, 2 slots, 1 inside, 0 waiting");
     let line = terminal.shows("● slot 0");
-    assert!(line.contains(&holder.pid.to_string()) && line.trim_end().ends_with("sleep 1000"), "{line}");
+    assert!(
+        line.contains(&holder.pid.to_string()) && line.trim_end().ends_with("sleep 1000"),
+        "{line}"
+    );
     terminal.shows("○ slot 1");
     // And so it does when things change.
     let other = locks.holder(&["gpu", "--slots", "2"], "exec sleep 2000");
     terminal.shows("● slot 1");
     let mut waiting: Vec<_> = (0..2)
         .map(|i| {
-            let child = locks.command(&["run", "gpu", "--slots", "2", "--", "true"]).spawn().expect("it starts");
+            let child = locks
+                .command(&["run", "gpu", "--slots", "2", "--", "true"])
+                .spawn()
+                .expect("it starts");
             let pid = terminal.shows(&format!("{i} ahead"));
             assert!(pid.contains(&child.id().to_string()), "{pid}");
             child

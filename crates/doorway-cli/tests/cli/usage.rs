@@ -17,13 +17,28 @@ fn what_does_not_exist_is_refused_with_what_does() {
         (&["lab", "check", "bakery", "--registers", "foo"], "atomic, regular or safe"),
         (&["lab", "check", "bakery", "--registers", "two\nlines"], "atomic, regular or safe"),
         (&["lab", "simulate", "bakery", "--scheduler", "luck"], "there are round-robin, "),
-        (&["lab", "simulate", "bakery", "--scheduler", "002-section-4"], "002-section-4 for burns-lamport"),
+        (
+            &["lab", "simulate", "bakery", "--scheduler", "002-section-4"],
+            "002-section-4 for burns-lamport",
+        ),
         (&["lab", "check", "bakery", "--timestamps", "bounded"], "bakery has no timestamps"),
         (&["lab", "simulate", "bakery", "--timestamps", "abstract"], "bakery has no timestamps"),
-        (&["lab", "check", "timestamp-bakery", "--timestamps", "luck"], "timestamps are abstract or bounded"),
-        (&["lab", "check", "timestamp-bakery", "--timestamps", ""], "timestamps are abstract or bounded"),
-        (&["lab", "simulate", "timestamp-bakery", "--timestamps", "two\nlines"], "abstract or bounded"),
-        (&["lab", "check", "bakery", "--retries", "2"], "bakery makes no attempts; leave --retries out"),
+        (
+            &["lab", "check", "timestamp-bakery", "--timestamps", "luck"],
+            "timestamps are abstract or bounded",
+        ),
+        (
+            &["lab", "check", "timestamp-bakery", "--timestamps", ""],
+            "timestamps are abstract or bounded",
+        ),
+        (
+            &["lab", "simulate", "timestamp-bakery", "--timestamps", "two\nlines"],
+            "abstract or bounded",
+        ),
+        (
+            &["lab", "check", "bakery", "--retries", "2"],
+            "bakery makes no attempts; leave --retries out",
+        ),
         (&["lab", "check", "randomized", "--retries", "0"], "a number from 1, or `unbounded`"),
         (&["lab", "check", "randomized", "--retries", "luck"], "a number from 1, or `unbounded`"),
         (&["lab", "check", "bakery", "--endless", "0"], "say --passages P, too"),
@@ -117,10 +132,16 @@ fn files_that_cannot_be_read_or_written_are_named() {
 
 #[test]
 fn arguments_that_are_not_text_are_refused() {
-    let ran = command(&["lab", "check"]).arg(OsStr::from_bytes(b"\xff")).output().expect("doorway starts");
+    let ran = command(&["lab", "check"])
+        .arg(OsStr::from_bytes(b"\xff"))
+        .output()
+        .expect("doorway starts");
     assert_eq!(ran.status.code(), Some(2));
     assert_eq!(ran.stderr.iter().filter(|byte| **byte == b'\n').count(), 1);
-    let ran = command(&["lab", "replay"]).arg(OsStr::from_bytes(b"\xff")).output().expect("doorway starts");
+    let ran = command(&["lab", "replay"])
+        .arg(OsStr::from_bytes(b"\xff"))
+        .output()
+        .expect("doorway starts");
     assert_eq!(ran.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&ran.stderr).starts_with("doorway: cannot read"));
 }
@@ -149,9 +170,15 @@ fn everything_has_help() {
     ] {
         for flag in ["-h", "--help"] {
             let text = prints(0, &[command, &[flag]].concat());
-            assert!(text.contains(&["Usage: doorway", &command.join(" ")].join(" ").trim_end().to_owned()), "{text}");
+            assert!(
+                text.contains(
+                    &["Usage: doorway", &command.join(" ")].join(" ").trim_end().to_owned()
+                ),
+                "{text}"
+            );
             // Help for a terminal that is not wide.
-            text.lines().for_each(|line| assert!(line.chars().count() <= 120, "{command:?}: {line}"));
+            text.lines()
+                .for_each(|line| assert!(line.chars().count() <= 120, "{command:?}: {line}"));
         }
     }
     assert!(prints(0, &["--version"]).starts_with("doorway "));

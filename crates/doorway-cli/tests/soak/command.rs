@@ -19,8 +19,8 @@ use std::{
 };
 
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process, pidfd_open, pidfd_send_signal,
-    set_child_subreaper, wait,
+    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process, pidfd_open,
+    pidfd_send_signal, set_child_subreaper, wait,
 };
 
 use super::{
@@ -74,7 +74,15 @@ pub(crate) fn run(page: &'static Page, path: &Path, task: &Task) -> i32 {
         let lock = spec.open().expect("it can be made");
         let referee = path.join(format!(".command{i}"));
         fs::write(&referee, []).expect("it can be made");
-        Soaked { spec, lock, referee, wrappers: Vec::new(), kills: 100, excused: now(), stall: Stall::default() }
+        Soaked {
+            spec,
+            lock,
+            referee,
+            wrappers: Vec::new(),
+            kills: 100,
+            excused: now(),
+            stall: Stall::default(),
+        }
     };
     let mut soaked: Vec<Soaked> = kinds.into_iter().enumerate().map(soak).collect();
     let mut random = Random(task.seed);
@@ -112,7 +120,11 @@ pub(crate) fn run(page: &'static Page, path: &Path, task: &Task) -> i32 {
 impl Soaked {
     fn start(&mut self, page: &Page, path: &Path, random: &mut Random) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_doorway"));
-        command.env("DOORWAY_DIR", path).env("DOORWAY_CAPACITY", "32").arg("run").arg(&self.spec.name);
+        command
+            .env("DOORWAY_DIR", path)
+            .env("DOORWAY_CAPACITY", "32")
+            .arg("run")
+            .arg(&self.spec.name);
         let session = random.below(SESSIONS.len());
         match self.spec.kind {
             Kind::Mutex => {}
@@ -123,7 +135,13 @@ impl Soaked {
             }
         }
         let this = env::current_exe().expect("a test knows itself");
-        command.arg("--").arg(this).arg(MARK).arg(&self.referee).stdin(Stdio::null()).stdout(Stdio::null());
+        command
+            .arg("--")
+            .arg(this)
+            .arg(MARK)
+            .arg(&self.referee)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
         match command.spawn() {
             Ok(child) => self.wrappers.push(Pid::from_child(&child)),
             Err(error) => page.wrong(&format!("doorway run does not start: {error}")),
@@ -160,7 +178,9 @@ impl Soaked {
 
     /// Judges a process that has ended. Returns whether it was a wrapper of this lock.
     fn ended(&mut self, page: &Page, pid: Pid, status: WaitStatus) -> bool {
-        let Some(i) = self.wrappers.iter().position(|&wrapper| wrapper == pid) else { return false };
+        let Some(i) = self.wrappers.iter().position(|&wrapper| wrapper == pid) else {
+            return false;
+        };
         self.wrappers.swap_remove(i);
         self.excused = now();
         let name = &self.spec.name;
@@ -177,14 +197,18 @@ impl Soaked {
     /// Looks for stalled waits.
     fn judge(&mut self, page: &Page) {
         let status = self.lock.status();
-        let enough = if matches!(self.spec.kind, Kind::Group(_)) { 1 } else { self.spec.kind.slots() };
+        let enough =
+            if matches!(self.spec.kind, Kind::Group(_)) { 1 } else { self.spec.kind.slots() };
         let Some(first) = status.waiting.first().filter(|_| status.holders.len() < enough) else {
             self.excused = now();
             return;
         };
         let all: Vec<i32> = self.wrappers.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
         if self.stall.is_too_long(page, first.pid, &all, self.excused) {
-            page.wrong(&format!("{}: a wrapper waits and no process holds: {status:#?}", self.spec.name));
+            page.wrong(&format!(
+                "{}: a wrapper waits and no process holds: {status:#?}",
+                self.spec.name
+            ));
         }
     }
 

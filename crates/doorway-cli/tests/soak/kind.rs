@@ -78,7 +78,8 @@ impl Spec {
         loop {
             self.make()?;
             match self.directory.lock(&self.name) {
-                Err(Error::Lost(_) | Error::Missing(_)) if self.removable && Instant::now() < until => {}
+                Err(Error::Lost(_) | Error::Missing(_))
+                    if self.removable && Instant::now() < until => {}
                 opened => return opened,
             }
         }
@@ -93,15 +94,23 @@ pub(crate) fn check(page: &Page, lock: &Lock, kind: Kind) -> Result<(), String> 
     let (began, mut stall) = (Instant::now(), Stall::of_this_process());
     let mut permits: Vec<Permit<'_>> = Vec::new();
     while permits.len() < kind.slots() {
-        match lock.try_enter(kind.session(0)).and_then(|place| place.map(|place| place.wait()).transpose()) {
+        match lock
+            .try_enter(kind.session(0))
+            .and_then(|place| place.map(|place| place.wait()).transpose())
+        {
             Ok(Some(permit)) => permits.push(permit),
-            Ok(None) if lock.status().holders.len() > permits.len() && began.elapsed() < 20 * LIMIT => {
+            Ok(None)
+                if lock.status().holders.len() > permits.len() && began.elapsed() < 20 * LIMIT =>
+            {
                 sleep(Duration::from_millis(1));
                 stall = Stall::of_this_process();
             }
             Ok(None) if !stall.goes_on(page) => {
                 let (some, all) = (permits.len(), kind.slots());
-                return Err(format!("a slot is lost: {some} of {all} acquired: {:#?}", lock.status()));
+                return Err(format!(
+                    "a slot is lost: {some} of {all} acquired: {:#?}",
+                    lock.status()
+                ));
             }
             Ok(None) => sleep(Duration::from_micros(100)),
             Err(error) => return Err(format!("a slot cannot be acquired: {error}")),

@@ -40,8 +40,8 @@ use std::{
 };
 
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process_group, set_child_subreaper, setpgid, wait,
-    waitid,
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process_group,
+    set_child_subreaper, setpgid, wait, waitid,
 };
 
 use self::page::{Count, Page, STEPPERS, Task, now};
@@ -49,7 +49,8 @@ use self::page::{Count, Page, STEPPERS, Task, now};
 /// A part: its name, and what its processes run, of which there are so many.
 type Part = (&'static str, fn(&'static Page, &Path, &Task) -> i32, usize);
 
-const PARTS: [Part; 3] = [("storm", storm::run, 1), ("steps", steps::run, STEPPERS), ("command", command::run, 1)];
+const PARTS: [Part; 3] =
+    [("storm", storm::run, 1), ("steps", steps::run, STEPPERS), ("command", command::run, 1)];
 
 /// A worker that does not go on for so long is stuck.
 const STUCK: Duration = Duration::from_secs(30);
@@ -64,7 +65,8 @@ fn main() -> ExitCode {
     let mut numbers = arguments.iter().filter_map(|text| text.parse().ok());
     let asked: Option<u64> = numbers.next();
     let kills = asked.unwrap_or(3000);
-    let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
+    let clock =
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
     let seed = numbers.next().unwrap_or(clock);
     let named = |part: &str| arguments.iter().any(|text| text == part);
     let all = !PARTS.iter().any(|(part, ..)| named(part));
@@ -144,7 +146,8 @@ impl Worker {
                 page.beat(self.number);
             }
         }
-        let quiet = Duration::from_nanos(now().saturating_sub(page.beats[self.number].load(SeqCst)));
+        let quiet =
+            Duration::from_nanos(now().saturating_sub(page.beats[self.number].load(SeqCst)));
         if !self.ended && quiet > STUCK {
             page.wrong(&format!("the process of {part} has not gone on for {quiet:?}"));
         }

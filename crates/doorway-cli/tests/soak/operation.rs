@@ -91,7 +91,9 @@ pub(crate) fn cases() -> Vec<Case> {
             Acquire | Release | Close => kind != Kind::Mutex || case.around != Held,
             _ => true,
         };
-        all.into_iter().map(move |(around, operation, behind)| Case { kind, around, operation, behind }).filter(fits)
+        all.into_iter()
+            .map(move |(around, operation, behind)| Case { kind, around, operation, behind })
+            .filter(fits)
     };
     kinds.into_iter().flat_map(of_kind).collect()
 }
@@ -105,7 +107,8 @@ pub(crate) fn perform(
     given: Option<&HandOver>,
     after: u64,
 ) -> Result<(), Error> {
-    let session = spec.kind.session(usize::from(matches!(case.around, Around::Full | Around::Dead)));
+    let session =
+        spec.kind.session(usize::from(matches!(case.around, Around::Full | Around::Dead)));
     let begin = || {
         if case.behind {
             stop_here();

@@ -126,7 +126,10 @@ impl Page {
 
     /// All kills so far.
     pub(crate) fn kills(&self) -> u64 {
-        [Count::Random, Count::Stepped, Count::Command].into_iter().map(|count| self.get(count)).sum()
+        [Count::Random, Count::Stepped, Count::Command]
+            .into_iter()
+            .map(|count| self.get(count))
+            .sum()
     }
 
     /// Reports what is wrong.

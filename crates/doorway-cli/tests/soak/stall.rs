@@ -65,13 +65,16 @@ impl Stall {
 /// `None` if a process has ended.
 fn starved(pids: &[i32]) -> Option<u64> {
     let starved = |text: &String| text.split_whitespace().nth(1)?.parse::<u64>().ok();
-    pids.iter().map(|&pid| of_threads(pid, "schedstat")?.iter().map(starved).sum::<Option<u64>>()).sum()
+    pids.iter()
+        .map(|&pid| of_threads(pid, "schedstat")?.iter().map(starved).sum::<Option<u64>>())
+        .sum()
 }
 
 /// Whether a thread of a process is running or ready to run.
 fn is_ready(pids: &[i32]) -> bool {
     // The state is behind the name of the program, which is in brackets.
-    let is_ready = |text: &String| text.rsplit(')').next().is_some_and(|rest| rest.starts_with(" R"));
+    let is_ready =
+        |text: &String| text.rsplit(')').next().is_some_and(|rest| rest.starts_with(" R"));
     pids.iter().filter_map(|&pid| of_threads(pid, "stat")).flatten().any(|text| is_ready(&text))
 }
 
@@ -79,5 +82,10 @@ fn is_ready(pids: &[i32]) -> bool {
 fn of_threads(pid: i32, name: &str) -> Option<Vec<String>> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     // A thread may end meanwhile.
-    Some(threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join(name)).ok()).collect())
+    Some(
+        threads
+            .flatten()
+            .filter_map(|thread| fs::read_to_string(thread.path().join(name)).ok())
+            .collect(),
+    )
 }

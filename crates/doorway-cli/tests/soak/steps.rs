@@ -48,15 +48,18 @@ struct Stepper<'a> {
 pub(crate) fn run(page: &'static Page, path: &Path, task: &Task) -> i32 {
     // Traps take all the time that they get, and most kills are made elsewhere.
     be_nice(STEPPERS_ARE_NICE);
-    let kinds = [("mutex", Kind::Mutex), ("semaphore", Kind::Semaphore(2)), ("group", Kind::Group(3))];
-    let specs = kinds.map(|(name, kind)| Spec::new(path, &format!("steps{}-{name}", task.share), kind, 16));
+    let kinds =
+        [("mutex", Kind::Mutex), ("semaphore", Kind::Semaphore(2)), ("group", Kind::Group(3))];
+    let specs =
+        kinds.map(|(name, kind)| Spec::new(path, &format!("steps{}-{name}", task.share), kind, 16));
     let mut stepper = Stepper { page, specs: &specs, share: task.share, random: Random(task.seed) };
     for round in 0.. {
         let sweep = |case| Sweep { case, length: None, stride: 1, kills: 0 };
         let cases = cases();
         page.set(Count::Cases, cases.len() as u64);
         // Each stepper has some of the cases.
-        let mut sweeps: Vec<Sweep> = cases.into_iter().skip(task.share).step_by(STEPPERS).map(sweep).collect();
+        let mut sweeps: Vec<Sweep> =
+            cases.into_iter().skip(task.share).step_by(STEPPERS).map(sweep).collect();
         while !sweeps.is_empty() {
             for sweep in &mut sweeps {
                 if page.ends() {
@@ -66,7 +69,9 @@ pub(crate) fn run(page: &'static Page, path: &Path, task: &Task) -> i32 {
                 stepper.advance(sweep, round > 0);
             }
             sweeps.retain(|sweep| {
-                let done = sweep.length.is_some_and(|length| sweep.kills > if length > LONG { FEW } else { length });
+                let done = sweep
+                    .length
+                    .is_some_and(|length| sweep.kills > if length > LONG { FEW } else { length });
                 if done && round == 0 {
                     page.add(Count::Swept);
                     page.add_many(Count::Instructions, sweep.kills);
@@ -90,20 +95,28 @@ impl Stepper<'_> {
             }
         };
         match self.kill(sweep.case, after, twice) {
-            Ok(MOST..) if sweep.length.is_none() => self.page.wrong(&format!("{:?} does not end", sweep.case)),
+            Ok(MOST..) if sweep.length.is_none() => {
+                self.page.wrong(&format!("{:?} does not end", sweep.case))
+            }
             Ok(length) if sweep.length.is_none() => {
                 sweep.length = Some(length);
                 sweep.stride = stride(length + 1);
             }
             Ok(_) => {}
-            Err(what) => self.page.wrong(&format!("{:?}, killed after {after} instructions: {what}", sweep.case)),
+            Err(what) => self
+                .page
+                .wrong(&format!("{:?}, killed after {after} instructions: {what}", sweep.case)),
         }
     }
 
     /// Lets a process execute an operation, kills it after so many instructions, and checks the
     /// lock. Returns how many there were.
     fn kill(&mut self, case: Case, after: u64, twice: bool) -> Result<u64, String> {
-        let spec = self.specs.iter().find(|spec| spec.kind == case.kind).expect("there is one for each kind");
+        let spec = self
+            .specs
+            .iter()
+            .find(|spec| spec.kind == case.kind)
+            .expect("there is one for each kind");
         let text = |error: doorway::shared::Error| error.to_string();
         let lock = spec.open().map_err(text)?;
         let mut held: Vec<Permit<'_>> = Vec::new();
@@ -113,7 +126,8 @@ impl Stepper<'_> {
             _ => 0,
         };
         for _ in 0..needed {
-            let place = lock.try_enter(case.kind.session(0)).map_err(text)?.ok_or("a slot is not free")?;
+            let place =
+                lock.try_enter(case.kind.session(0)).map_err(text)?.ok_or("a slot is not free")?;
             held.push(place.wait().map_err(text)?);
         }
         let given = (case.operation == Operation::Adopt).then(|| held[0].hand_over());
@@ -123,12 +137,14 @@ impl Stepper<'_> {
             _ => {}
         }
         if twice && case.operation != Operation::Make {
-            let operation = [Operation::Enter, Operation::Try, Operation::Close][self.random.below(3)];
+            let operation =
+                [Operation::Enter, Operation::Try, Operation::Close][self.random.below(3)];
             // It must not wait for the slots of the worker.
             let waits = operation == Operation::Close && needed == case.kind.slots();
             let operation = if waits { Operation::Try } else { operation };
             let instructions = self.random.below(600) as u64;
-            let pid = self.start(spec, Case { operation, behind: false, ..case }, None, instructions)?;
+            let pid =
+                self.start(spec, Case { operation, behind: false, ..case }, None, instructions)?;
             self.ends(pid)?;
         }
         let pid = self.start(spec, case, given.as_ref(), after)?;
@@ -149,7 +165,9 @@ impl Stepper<'_> {
             while let Err(late) = place.wait_timeout(LIMIT) {
                 match late {
                     NotYet::Late(late) if stall.goes_on(self.page) => place = late,
-                    late => return Err(format!("a live process waits: {late:?}: {:#?}", lock.status())),
+                    late => {
+                        return Err(format!("a live process waits: {late:?}: {:#?}", lock.status()));
+                    }
                 }
             }
             stall.goes_on(self.page);
@@ -160,7 +178,13 @@ impl Stepper<'_> {
 
     /// Forks a process that executes an operation and is killed after so many instructions. If
     /// another is to be behind it, it stops before the operation.
-    fn start(&self, spec: &Spec, case: Case, given: Option<&HandOver>, instructions: u64) -> Result<Pid, String> {
+    fn start(
+        &self,
+        spec: &Spec,
+        case: Case,
+        given: Option<&HandOver>,
+        instructions: u64,
+    ) -> Result<Pid, String> {
         let (page, executed) = (self.page, &self.page.executed[self.share]);
         executed.store(0, SeqCst);
         let pid = fork(true, || {
@@ -170,7 +194,8 @@ impl Stepper<'_> {
             1
         });
         if case.behind {
-            let stopped = waitpid(Some(pid), WaitOptions::UNTRACED).map_err(|error| error.to_string())?;
+            let stopped =
+                waitpid(Some(pid), WaitOptions::UNTRACED).map_err(|error| error.to_string())?;
             if !stopped.is_some_and(|(_, status)| status.stopped()) {
                 return Err(format!("the process has ended before its operation: {stopped:?}"));
             }
@@ -206,8 +231,14 @@ impl Stepper<'_> {
         };
         self.page.add(Count::Checks);
         if self.random.below(16) == 0 {
-            let pid = fork(true, || i32::from(checked().inspect_err(|what| self.page.wrong(what)).is_err()));
-            if reap(pid).exit_status() == Some(0) { Ok(()) } else { Err("a fresh process cannot use the lock".into()) }
+            let pid = fork(true, || {
+                i32::from(checked().inspect_err(|what| self.page.wrong(what)).is_err())
+            });
+            if reap(pid).exit_status() == Some(0) {
+                Ok(())
+            } else {
+                Err("a fresh process cannot use the lock".into())
+            }
         } else {
             checked()
         }
@@ -218,7 +249,10 @@ impl Stepper<'_> {
 fn dies_in_a_slot(spec: &Spec) {
     let pid = fork(true, || {
         let lock = spec.open().expect("it can be opened");
-        let _permit = lock.enter(spec.kind.session(0)).and_then(|place| place.wait()).expect("a slot is free");
+        let _permit = lock
+            .enter(spec.kind.session(0))
+            .and_then(|place| place.wait())
+            .expect("a slot is free");
         exit_now(0)
     });
     reap(pid);

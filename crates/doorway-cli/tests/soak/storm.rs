@@ -10,14 +10,20 @@
 //! lock or changed its slots. The time in which a process of the lock is ready to run and
 //! gets no processor is not counted (`stall.rs`). No wait may be stalled for more than a second.
 
-use std::{fs::File, ops::Range, path::Path, sync::atomic::Ordering::SeqCst, thread::sleep, time::Instant};
+use std::{
+    fs::File, ops::Range, path::Path, sync::atomic::Ordering::SeqCst, thread::sleep, time::Instant,
+};
 
 use doorway::shared::Lock;
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, set_child_subreaper, wait};
+use rustix::process::{
+    Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, set_child_subreaper, wait,
+};
 
 use super::{
     kind::{Kind, Spec, check},
-    page::{Count, LIMIT, LOCKS, Page, Random, Record, Task, VICTIMS, VICTIMS_ARE_NICE, now, state},
+    page::{
+        Count, LIMIT, LOCKS, Page, Random, Record, Task, VICTIMS, VICTIMS_ARE_NICE, now, state,
+    },
     stall::Stall,
     system::{PANICKED, be_nice, fork, parent, reap},
     victim::Victim,
@@ -89,21 +95,35 @@ impl Storm {
                 4 => (Kind::Semaphore(4), 6),
                 _ => (Kind::Group(3), 5),
             };
-            let mut spec = Spec::new(path, &format!("storm{i}"), kind, if i.is_multiple_of(2) { 256 } else { 32 });
+            let mut spec = Spec::new(
+                path,
+                &format!("storm{i}"),
+                kind,
+                if i.is_multiple_of(2) { 256 } else { 32 },
+            );
             spec.removable = i >= LOCKS * 3 / 4;
             spec.patient = i < LOCKS / 2;
             let referee = path.join(format!(".referee{i}"));
-            let referee = File::options().read(true).write(true).create(true).truncate(false).open(referee);
+            let referee =
+                File::options().read(true).write(true).create(true).truncate(false).open(referee);
             let records = next..next + processes;
             next += processes;
             assert!(next <= VICTIMS);
-            let (referee, phase) = (referee.expect("it can be made"), Phase::Storm { kills: 100 + i });
+            let (referee, phase) =
+                (referee.expect("it can be made"), Phase::Storm { kills: 100 + i });
             Soaked { spec, handle: None, referee, records, phase, excused: now() }
         };
         let locks: Vec<Soaked> = (0..LOCKS).map(soak).collect();
         let (processes, stalls) = (vec![None; next], vec![Stall::default(); next]);
-        let mut storm =
-            Self { page, locks, processes, stalls, orphans: Vec::new(), random: Random(seed), monitored: 0 };
+        let mut storm = Self {
+            page,
+            locks,
+            processes,
+            stalls,
+            orphans: Vec::new(),
+            random: Random(seed),
+            monitored: 0,
+        };
         for lock in 0..LOCKS {
             storm.locks[lock].records.clone().for_each(|record| storm.start(record, lock));
         }
@@ -115,8 +135,11 @@ impl Storm {
         let inherits = self.random.below(2) == 0;
         let soaked = &mut self.locks[lock];
         if soaked.handle.as_ref().is_none_or(Lock::is_removed) {
-            soaked.handle =
-                soaked.spec.open().map_err(|error| page.wrong(&format!("{}: {error}", soaked.spec.name))).ok();
+            soaked.handle = soaked
+                .spec
+                .open()
+                .map_err(|error| page.wrong(&format!("{}: {error}", soaked.spec.name)))
+                .ok();
         }
         let soaked = &self.locks[lock];
         let pid = fork(true, || {
@@ -147,7 +170,9 @@ impl Storm {
         for record in if all { self.locks[lock].records.clone() } else { first..first + 1 } {
             let Phase::Storm { kills } = &mut self.locks[lock].phase else { return };
             *kills = kills.saturating_sub(1);
-            let (Some((pid, _)), known) = (self.processes[record], self.record(record)) else { continue };
+            let (Some((pid, _)), known) = (self.processes[record], self.record(record)) else {
+                continue;
+            };
             if known.doomed.swap(1, SeqCst) == 0 {
                 // It has not been reaped, so it is that process.
                 kill_process(pid, Signal::KILL).expect("it is a child");
@@ -160,7 +185,10 @@ impl Storm {
     /// Replaces the processes that have ended.
     fn reap(&mut self) {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
-            let found = self.processes.iter().position(|process| process.is_some_and(|(known, _)| known == pid));
+            let found = self
+                .processes
+                .iter()
+                .position(|process| process.is_some_and(|(known, _)| known == pid));
             // A child of a victim, to which that handed its slot, is not among them.
             let Some(record) = found else {
                 if status.exit_status() == Some(PANICKED) {
@@ -177,13 +205,17 @@ impl Storm {
     /// Undoes what a dead process would have undone.
     fn clean_up(&mut self, record: usize, lock: usize, status: WaitStatus) {
         let (known, soaked) = (self.record(record), &mut self.locks[lock]);
-        if known.doomed.load(SeqCst) == 0 || status.terminating_signal() != Some(Signal::KILL.as_raw()) {
-            self.page.wrong(&format!("{}: a process ended by itself: {status:?}", soaked.spec.name));
+        if known.doomed.load(SeqCst) == 0
+            || status.terminating_signal() != Some(Signal::KILL.as_raw())
+        {
+            self.page
+                .wrong(&format!("{}: a process ended by itself: {status:?}", soaked.spec.name));
         }
         if known.state.load(SeqCst) == state::MANAGING {
             let restored = soaked.spec.directory.lock(&soaked.spec.name).and_then(|lock| {
                 let slots = soaked.spec.kind.slots();
-                let resized = if soaked.spec.kind == Kind::Mutex { Ok(()) } else { lock.set_slots(slots) };
+                let resized =
+                    if soaked.spec.kind == Kind::Mutex { Ok(()) } else { lock.set_slots(slots) };
                 resized.and_then(|()| lock.resume())
             });
             if let (Err(error), false) = (restored, soaked.spec.removable) {
@@ -205,12 +237,20 @@ impl Storm {
             return;
         }
         self.monitored = now();
-        let known = |pid: Pid| self.processes.iter().any(|process| process.is_some_and(|(known, _)| known == pid));
+        let known = |pid: Pid| {
+            self.processes.iter().any(|process| process.is_some_and(|(known, _)| known == pid))
+        };
         self.orphans.retain(|&(pid, _)| parent(pid) == Some(getpid()) && !known(pid));
         for (lock, (soaked, watched)) in self.locks.iter_mut().zip(&self.page.locks).enumerate() {
             let records = &self.page.records[soaked.records.clone()];
-            let count = |wanted| records.iter().filter(|record| record.state.load(SeqCst) == wanted).count();
-            let enough = if matches!(soaked.spec.kind, Kind::Group(_)) { 1 } else { soaked.spec.kind.slots() };
+            let count = |wanted| {
+                records.iter().filter(|record| record.state.load(SeqCst) == wanted).count()
+            };
+            let enough = if matches!(soaked.spec.kind, Kind::Group(_)) {
+                1
+            } else {
+                soaked.spec.kind.slots()
+            };
             let dying = records.iter().any(|record| record.doomed.load(SeqCst) != 0);
             let orphaned = self.orphans.iter().any(|&(_, of)| of == lock);
             if dying || orphaned || count(state::MANAGING) > 0 || count(state::HOLDING) >= enough {
@@ -221,11 +261,18 @@ impl Storm {
             for (i, record) in soaked.records.clone().zip(records) {
                 let since = record.since.load(SeqCst);
                 let excused = since.max(soaked.excused).max(watched.released.load(SeqCst));
-                let waits = record.state.load(SeqCst) == state::WAITING && record.since.load(SeqCst) == since;
-                let Some((pid, _)) = self.processes[i].filter(|_| waits && since != 0) else { continue };
+                let waits = record.state.load(SeqCst) == state::WAITING
+                    && record.since.load(SeqCst) == since;
+                let Some((pid, _)) = self.processes[i].filter(|_| waits && since != 0) else {
+                    continue;
+                };
                 if self.stalls[i].is_too_long(self.page, raw(pid), &all, excused) {
-                    let status = soaked.spec.directory.lock(&soaked.spec.name).map(|lock| lock.status());
-                    self.page.wrong(&format!("{}: a wait is stalled for a second: {status:#?}", soaked.spec.name));
+                    let status =
+                        soaked.spec.directory.lock(&soaked.spec.name).map(|lock| lock.status());
+                    self.page.wrong(&format!(
+                        "{}: a wait is stalled for a second: {status:#?}",
+                        soaked.spec.name
+                    ));
                     return;
                 }
             }
@@ -239,7 +286,8 @@ impl Storm {
         let waits = |record: &Record| record.state.load(SeqCst) == state::WAITING;
         match &soaked.phase {
             Phase::Storm { kills: 0 } => {
-                let waiting = records().filter(|(_, record)| waits(record) && record.doomed.load(SeqCst) == 0);
+                let waiting = records()
+                    .filter(|(_, record)| waits(record) && record.doomed.load(SeqCst) == 0);
                 let waiting = waiting.map(|(i, record)| (i, record.since.load(SeqCst))).collect();
                 soaked.phase = Phase::Calm { waiting };
             }
@@ -255,8 +303,9 @@ impl Storm {
                 }
             }
             Phase::Parking { since } => {
-                let parked =
-                    |record: &Record| record.state.load(SeqCst) == state::PARKED && record.doomed.load(SeqCst) == 0;
+                let parked = |record: &Record| {
+                    record.state.load(SeqCst) == state::PARKED && record.doomed.load(SeqCst) == 0
+                };
                 let orphaned = self.orphans.iter().any(|&(_, of)| of == lock);
                 if !orphaned && records().all(|(_, record)| parked(record)) {
                     checks(page, &soaked.spec);
@@ -265,8 +314,12 @@ impl Storm {
                     watched.parked.store(0, SeqCst);
                     soaked.phase = Phase::Storm { kills: 200 + self.random.below(400) };
                 } else if since.elapsed() > 20 * LIMIT && !page.ends() {
-                    let status = soaked.spec.directory.lock(&soaked.spec.name).map(|lock| lock.status());
-                    page.wrong(&format!("{}: a process does not come to an end: {status:#?}", soaked.spec.name));
+                    let status =
+                        soaked.spec.directory.lock(&soaked.spec.name).map(|lock| lock.status());
+                    page.wrong(&format!(
+                        "{}: a process does not come to an end: {status:#?}",
+                        soaked.spec.name
+                    ));
                 }
             }
         }
@@ -300,7 +353,11 @@ fn raw(pid: Pid) -> i32 {
 /// Lets a fresh process acquire all slots.
 fn checks(page: &'static Page, spec: &Spec) {
     let pid = fork(true, || {
-        match spec.open().map_err(|error| error.to_string()).and_then(|lock| check(page, &lock, spec.kind)) {
+        match spec
+            .open()
+            .map_err(|error| error.to_string())
+            .and_then(|lock| check(page, &lock, spec.kind))
+        {
             Ok(()) => {}
             Err(what) => page.wrong(&format!("{}: {what}", spec.name)),
         }

@@ -15,7 +15,9 @@ use std::{
     },
 };
 
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, set_parent_process_death_signal, waitpid};
+use rustix::process::{
+    Pid, Signal, WaitOptions, WaitStatus, set_parent_process_death_signal, waitpid,
+};
 
 use super::page::Page;
 
@@ -24,9 +26,11 @@ pub(crate) const PANICKED: i32 = 101;
 
 /// Maps the page that all processes of the soak share.
 pub(crate) fn shared_page() -> &'static Page {
-    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+    let (protection, flags) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
     // SAFETY: a new mapping overlaps nothing.
-    let memory = unsafe { libc::mmap(ptr::null_mut(), size_of::<Page>(), protection, flags, -1, 0) };
+    let memory =
+        unsafe { libc::mmap(ptr::null_mut(), size_of::<Page>(), protection, flags, -1, 0) };
     assert_ne!(memory, libc::MAP_FAILED, "the system gives memory");
     // SAFETY: the mapping is large enough, begins with a page and is never unmapped. A page
     // consists of atomic numbers only, for which zeros are valid.
@@ -134,7 +138,10 @@ static MOST: AtomicU64 = AtomicU64::new(0);
 
 /// Comes after each instruction.
 extern "C" fn executed_one(_: libc::c_int) {
-    if EXECUTED.get().is_none_or(|executed| executed.fetch_add(1, Relaxed) + 1 >= MOST.load(Relaxed)) {
+    if EXECUTED
+        .get()
+        .is_none_or(|executed| executed.fetch_add(1, Relaxed) + 1 >= MOST.load(Relaxed))
+    {
         die();
     }
 }

@@ -13,7 +13,9 @@
 //!   place before the holder began to enter.
 //! - A process that is not killed never ends, and no operation fails.
 
-use std::{fs::File, hint::spin_loop, sync::atomic::Ordering::SeqCst, thread::sleep, time::Duration};
+use std::{
+    fs::File, hint::spin_loop, sync::atomic::Ordering::SeqCst, thread::sleep, time::Duration,
+};
 
 use doorway::shared::{Error, Lock, NotYet, Permit, Place};
 use rustix::process::{Signal, kill_process};
@@ -146,7 +148,10 @@ impl Victim<'_> {
         if self.random.below(2) == 0 {
             drop(place);
         } else if let Err(place) = place.leave(Duration::from_secs(5)) {
-            self.page.wrong(&format!("{}: a place cannot be given up within 5 s: {place:?}", self.spec.name));
+            self.page.wrong(&format!(
+                "{}: a place cannot be given up within 5 s: {place:?}",
+                self.spec.name
+            ));
         }
         self.page.add(Count::GaveUp);
     }
@@ -163,7 +168,12 @@ impl Victim<'_> {
     }
 
     /// Holds a slot for a moment and releases it.
-    fn holds(&mut self, permit: Permit<'_>, session: usize, began: Option<u64>) -> Result<(), Error> {
+    fn holds(
+        &mut self,
+        permit: Permit<'_>,
+        session: usize,
+        began: Option<u64>,
+    ) -> Result<(), Error> {
         let began = began.map(|began| (began, self.record().since.load(SeqCst)));
         self.arrives(&permit, session);
         if let Some((began, since)) = began {
@@ -196,7 +206,9 @@ impl Victim<'_> {
         // before.
         if before != 0 && !permit.recovered() && self.spec.patient && !self.spec.removable {
             let (name, slot) = (&self.spec.name, permit.slot());
-            self.page.wrong(&format!("{name}: the holder of slot {slot} is not told that the last one died in it"));
+            self.page.wrong(&format!(
+                "{name}: the holder of slot {slot} is not told that the last one died in it"
+            ));
         }
     }
 
@@ -208,7 +220,9 @@ impl Victim<'_> {
         if matches!(self.spec.kind, Kind::Group(_)) {
             let shared = share_byte(self.referee, SESSION + session);
             let others = (0..SESSIONS.len()).filter(|&other| other != session);
-            if !shared || !others.into_iter().all(|other| byte_is_free(self.referee, SESSION + other)) {
+            if !shared
+                || !others.into_iter().all(|other| byte_is_free(self.referee, SESSION + other))
+            {
                 self.page.wrong(&format!("{}: two sessions are inside", self.spec.name));
             }
         }
@@ -241,7 +255,10 @@ impl Victim<'_> {
             let lives = other.doomed.load(SeqCst) == 0 && other.since.load(SeqCst) == since;
             if i != self.own && waits && lives && since != 0 && since < began {
                 let ahead = Duration::from_nanos(began - since);
-                self.page.wrong(&format!("{}: a process overtook another that was {ahead:?} ahead", self.spec.name));
+                self.page.wrong(&format!(
+                    "{}: a process overtook another that was {ahead:?} ahead",
+                    self.spec.name
+                ));
             }
         }
     }

@@ -43,7 +43,10 @@ pub(crate) fn fits<A: Algorithm>(size: Size) -> Result<(), Unfit> {
         return Err(Unfit(format!("{name} needs at least {processes}: try -n 2")));
     }
     if size.k == 0 || size.k > size.n {
-        return Err(Unfit(format!("{name} with k = {}: k goes from 1 to n, which is {}", size.k, size.n)));
+        return Err(Unfit(format!(
+            "{name} with k = {}: k goes from 1 to n, which is {}",
+            size.k, size.n
+        )));
     }
     if size.sessions != 0 {
         return Err(Unfit(format!("{name} knows no sessions; leave --sessions out")));

@@ -16,8 +16,8 @@ use core::ops::{Deref, DerefMut};
 
 use self::hall::{Hall, Inside, Line, OWN};
 use crate::{
-    Algorithm, Array, Claims, CompareAndSwap, Exclusion, Fate, FetchAndAdd, Home, Homes, Layout, Mutant, Primitive,
-    Property, Register, Session, Setting, Size, Swap, Ticket, Unfit, Value,
+    Algorithm, Array, Claims, CompareAndSwap, Exclusion, Fate, FetchAndAdd, Home, Homes, Layout,
+    Mutant, Primitive, Property, Register, Session, Setting, Size, Swap, Ticket, Unfit, Value,
     algorithms::group::{GroupBakery, fits},
     one_word, plain_local,
 };
@@ -206,7 +206,13 @@ where
 
     fn keep(&self, _: usize) {}
 
-    fn doorway(&self, m: &mut M, p: usize, session: Session, (): ()) -> Result<Option<u32>, M::Halt> {
+    fn doorway(
+        &self,
+        m: &mut M,
+        p: usize,
+        session: Session,
+        (): (),
+    ) -> Result<Option<u32>, M::Halt> {
         hall::enter(self, m, p as u32, if ALONE { OWN } else { session })
     }
 

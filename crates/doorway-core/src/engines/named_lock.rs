@@ -43,8 +43,9 @@ pub use self::{
     values::{Ends, FastPath, Life, Link, Owner, Place, State},
 };
 use crate::{
-    Algorithm, Claims, CompareAndSwap, Exclusion, FetchAndAdd, Home, Homes, Layout, Local, Primitive, Problem,
-    Property, Register, RegisterKind, Registers, Relabel, Request, Rmr, Session, Setting, Size, Unfit,
+    Algorithm, Claims, CompareAndSwap, Exclusion, FetchAndAdd, Home, Homes, Layout, Local,
+    Primitive, Problem, Property, Register, RegisterKind, Registers, Relabel, Request, Rmr,
+    Session, Setting, Size, Unfit,
 };
 
 /// The engine with k slots.
@@ -88,7 +89,10 @@ impl<Q> Engine<Q> {
         // a kill has to claim an entry.
         layout.begin(table.used(), size.n as u32);
         (0..size.n).for_each(|p| layout.begin(table.owner(p), Some(Owner::new(p, 0))));
-        names.iter().enumerate().for_each(|(p, &name)| layout.begin(name, Session((p % size.sessions) as u32 + 1)));
+        names
+            .iter()
+            .enumerate()
+            .for_each(|(p, &name)| layout.begin(name, Session((p % size.sessions) as u32 + 1)));
         Self { table, names, request: PhantomData }
     }
 }
@@ -151,7 +155,11 @@ impl Algorithm for NamedGroupLock {
     const NAME: &'static str = "named-group-lock";
     const CLAIMS: Claims = Claims {
         problem: Problem::Group,
-        properties: &[Property::SessionExclusion, Property::OrderedEntry, Property::DeadlockFreedom],
+        properties: &[
+            Property::SessionExclusion,
+            Property::OrderedEntry,
+            Property::DeadlockFreedom,
+        ],
         refuted: &[],
         mutants: mutants::OF_GROUPS,
         ..SLOTS
@@ -205,7 +213,10 @@ where
     fn waiting(&self, m: &mut M, p: usize, pass: Pass) -> Result<Pass, M::Halt> {
         match pass.place.slot {
             Some(_) => Ok(pass),
-            None => Ok(Pass { place: self.table.wait(m, Owner::new(p, pass.life), p, pass.place)?, ..pass }),
+            None => Ok(Pass {
+                place: self.table.wait(m, Owner::new(p, pass.life), p, pass.place)?,
+                ..pass
+            }),
         }
     }
 
@@ -217,7 +228,12 @@ where
         Ok(Life { number: life, has_entry: true })
     }
 
-    fn abandon(&self, m: &mut M, p: usize, Pass { life, .. }: Pass) -> Option<Result<Life, M::Halt>> {
+    fn abandon(
+        &self,
+        m: &mut M,
+        p: usize,
+        Pass { life, .. }: Pass,
+    ) -> Option<Result<Life, M::Halt>> {
         let gone = self.table.abandon(m, Owner::new(p, life), p);
         Some(gone.map(|()| Life { number: life, has_entry: true }))
     }

@@ -14,8 +14,8 @@ use alloc::format;
 
 use self::line::{Format, Line, Mark, Place};
 use crate::{
-    Algorithm, Array, Claims, Exclusion, Fate, FetchAndAdd, Home, Homes, Layout, Mutant, Primitive, Property, Register,
-    Setting, Size, Swap, Ticket, Unfit, Value,
+    Algorithm, Array, Claims, Exclusion, Fate, FetchAndAdd, Home, Homes, Layout, Mutant, Primitive,
+    Property, Register, Setting, Size, Swap, Ticket, Unfit, Value,
     algorithms::k_exclusion::{Queue, fits},
 };
 
@@ -63,7 +63,12 @@ impl<M: FetchAndAdd + Swap> Line<M> for ParkedTicket {
         m.read(self.word)
     }
     #[inline(always)]
-    fn leave(&self, m: &mut M, ticket: u64, mark: Option<Mark<u32>>) -> Result<Option<Mark<u32>>, M::Halt> {
+    fn leave(
+        &self,
+        m: &mut M,
+        ticket: u64,
+        mark: Option<Mark<u32>>,
+    ) -> Result<Option<Mark<u32>>, M::Halt> {
         m.swap(self.marks.at(ticket as usize), mark)
     }
     #[inline(always)]
@@ -110,10 +115,17 @@ impl Algorithm for ParkedTicket {
         let free = (size.n + size.k + 1).next_power_of_two().ilog2() + 1;
         let format = Format { free, issued: if size.k == 1 { free } else { free + 2 } };
         if free > 16 {
-            return Err(Unfit(format!("{} is for up to 16 000 processes here: try -n 2", Self::NAME)));
+            return Err(Unfit(format!(
+                "{} is for up to 16 000 processes here: try -n 2",
+                Self::NAME
+            )));
         }
         let woken = layout.array("Woken", size.n, Homes::Column, false);
-        let word = layout.register("V", Home::Nobody, format.word((1 << format.issued) - 1, size.k as i64));
+        let word = layout.register(
+            "V",
+            Home::Nobody,
+            format.word((1 << format.issued) - 1, size.k as i64),
+        );
         let marks = layout.array("Line", 1 << format.issued, Homes::Nobody, None);
         Ok(Self { format, word, marks, woken })
     }
@@ -178,4 +190,5 @@ const MUTANTS: &[Mutant] = &[
     },
 ];
 
-const ABANDONED: Fate = Fate::breaks_in(Property::DeadlockFreedom, Setting::slots(2, 1).passages(2));
+const ABANDONED: Fate =
+    Fate::breaks_in(Property::DeadlockFreedom, Setting::slots(2, 1).passages(2));

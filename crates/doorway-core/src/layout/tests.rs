@@ -19,7 +19,12 @@ fn assert_placed(layout: &Layout, handles: &[(String, usize)]) {
     assert!(words.iter().all(|&index| index < layout.words()));
     // And ids lead back, where there is a register, and nowhere else.
     for (number, cell) in layout.cells().enumerate() {
-        assert_eq!((layout.find(cell.id()), layout.find(cell.id() ^ 1)), (Some(number), None), "{}", cell.name());
+        assert_eq!(
+            (layout.find(cell.id()), layout.find(cell.id() ^ 1)),
+            (Some(number), None),
+            "{}",
+            cell.name()
+        );
     }
     let found = (0..layout.words()).filter_map(|index| layout.find(id(index, false)));
     assert_eq!(found.collect::<BTreeSet<_>>(), (0..layout.registers()).collect());
@@ -29,7 +34,12 @@ fn of_array<T: Value>(name: &str, array: &Array<T>, len: usize) -> Vec<(String, 
     (0..len).map(|i| (format!("{name}[{i}]"), array.at(i).index())).collect()
 }
 
-fn of_grid<T: Value>(name: &str, grid: &Grid<T>, rows: usize, columns: usize) -> Vec<(String, usize)> {
+fn of_grid<T: Value>(
+    name: &str,
+    grid: &Grid<T>,
+    rows: usize,
+    columns: usize,
+) -> Vec<(String, usize)> {
     let all = (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c)));
     all.map(|(r, c)| (format!("{name}[{r}][{c}]"), grid.at(r, c).index())).collect()
 }
@@ -69,8 +79,9 @@ fn a_process_may_have_many_lines() {
 /// With no register in any process's memory there are no bands, only nobody's lines.
 #[test]
 fn all_registers_may_be_nobodys() {
-    let ((array, grid), layout) =
-        build(4, |layout| (layout.array("A", 5, Homes::Nobody, 0_u64), layout.grid("G", 2, 3, Homes::Nobody, 0_u64)));
+    let ((array, grid), layout) = build(4, |layout| {
+        (layout.array("A", 5, Homes::Nobody, 0_u64), layout.grid("G", 2, 3, Homes::Nobody, 0_u64))
+    });
     let mut handles = of_array("A", &array, 5);
     handles.extend(of_grid("G", &grid, 2, 3));
     assert_placed(&layout, &handles);
@@ -79,8 +90,9 @@ fn all_registers_may_be_nobodys() {
 
 #[test]
 fn one_process_alone() {
-    let ((array, grid), layout) =
-        build(1, |layout| (layout.array("A", 1, Homes::Column, true), layout.grid("G", 4, 1, Homes::Column, 7_u64)));
+    let ((array, grid), layout) = build(1, |layout| {
+        (layout.array("A", 1, Homes::Column, true), layout.grid("G", 4, 1, Homes::Column, 7_u64))
+    });
     assert_eq!(array.at(0).index(), 0);
     assert_eq!([0, 1, 2, 3].map(|row| grid.at(row, 0).index()), [1, 2, 3, 4]);
     assert_eq!(layout.words(), LINE);
@@ -110,7 +122,9 @@ fn uneven_homes_are_refused() {
 
 #[test]
 fn only_the_named_mutant_is_one() {
-    let named = Layout::build(1, Some("x"), |layout| Ok::<_, Infallible>((layout.mutant("x"), layout.mutant("y"))));
+    let named = Layout::build(1, Some("x"), |layout| {
+        Ok::<_, Infallible>((layout.mutant("x"), layout.mutant("y")))
+    });
     let Ok((mutants, _)) = named;
     assert_eq!(mutants, (true, false));
     assert!(!build(1, |layout| layout.mutant("x")).0);
@@ -120,13 +134,17 @@ fn only_the_named_mutant_is_one() {
 #[test]
 fn a_large_table_is_one_entry() {
     let n = 4096;
-    let (grids, layout) = build(n, |layout| [0_u64, 1].map(|side| layout.grid("B", n, n, Homes::Column, side)));
+    let (grids, layout) =
+        build(n, |layout| [0_u64, 1].map(|side| layout.grid("B", n, n, Homes::Column, side)));
     assert_eq!(layout.registers(), 2 * n * n);
     for (side, row, column) in [(0, 0, 0), (0, 4095, 17), (1, 0, 4095), (1, 1234, 567)] {
         let number = layout.find(grids[side].at(row, column).id());
         assert_eq!(number, Some((side * n + row) * n + column));
         let cell = layout.cell(number.unwrap_or(0));
-        assert_eq!((cell.name(), cell.home), (format!("B[{row}][{column}]"), Home::Process(column)));
+        assert_eq!(
+            (cell.name(), cell.home),
+            (format!("B[{row}][{column}]"), Home::Process(column))
+        );
         assert_eq!(cell.init.word(), side as u128);
     }
 }
@@ -138,7 +156,9 @@ fn registers_that_were_asked_for_together_are_found_together() {
         layout.grid("B", 2, 3, Homes::Nobody, 0_u64);
         layout.register("S", Home::Nobody, 0_u64);
     });
-    let names = |block: &str| layout.block(block).map(|block| block.map(|r| layout.cell(r).name()).collect::<Vec<_>>());
+    let names = |block: &str| {
+        layout.block(block).map(|block| block.map(|r| layout.cell(r).name()).collect::<Vec<_>>())
+    };
     assert_eq!(names("A").expect("A"), ["A[0]", "A[1]", "A[2]"]);
     assert_eq!(names("B").expect("B").len(), 6);
     assert_eq!(names("S").expect("S"), ["S"]);

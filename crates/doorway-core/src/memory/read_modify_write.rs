@@ -9,7 +9,12 @@ pub trait CompareAndSwap: Registers {
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
-    fn compare_and_swap<T: Value>(&mut self, register: Register<T>, old: T, new: T) -> Result<T, Self::Halt>;
+    fn compare_and_swap<T: Value>(
+        &mut self,
+        register: Register<T>,
+        old: T,
+        new: T,
+    ) -> Result<T, Self::Halt>;
 }
 
 /// Swap on a register.
@@ -37,7 +42,11 @@ pub trait Transactions: Memory {
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
-    fn transact<T: Value, R: Local, F>(&mut self, variable: Register<T>, change: F) -> Result<R, Self::Halt>
+    fn transact<T: Value, R: Local, F>(
+        &mut self,
+        variable: Register<T>,
+        change: F,
+    ) -> Result<R, Self::Halt>
     where
         F: Fn(T) -> (T, R) + Sync;
 }

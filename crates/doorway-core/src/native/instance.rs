@@ -64,7 +64,8 @@ struct Lines<W> {
 impl<W> Lines<W> {
     fn new(len: usize, zero: impl Fn() -> W) -> Self {
         let line = LINE * size_of::<u64>() / size_of::<W>();
-        let words: Vec<W> = (0..if len == 0 { 0 } else { len + line - 1 }).map(|_| zero()).collect();
+        let words: Vec<W> =
+            (0..if len == 0 { 0 } else { len + line - 1 }).map(|_| zero()).collect();
         let words = words.into_boxed_slice();
         let misplaced = words.as_ptr() as usize / size_of::<W>() % line;
         let first = if len == 0 { 0 } else { (line - misplaced) % line };
@@ -144,19 +145,28 @@ impl<A: Algorithm, S: Arena> Instance<A, S> {
         Self::on(size, arena, |_, _, _| ())
     }
 
-    fn on(size: Size, arena: S, begin: impl FnOnce(&[S::Word], &[AtomicU128], &Layout)) -> Result<Self, Unfit> {
+    fn on(
+        size: Size,
+        arena: S,
+        begin: impl FnOnce(&[S::Word], &[AtomicU128], &Layout),
+    ) -> Result<Self, Unfit> {
         let (algorithm, layout) = build::<A>(size)?;
         let (words, doubles) = (arena.words(), arena.doubles());
         if layout.doubles() > 0 && S::Word::BITS < u128::BITS {
             let name = A::NAME;
-            return Err(Unfit(format!("{name} with {size} takes double words, which are written by compare-and-swap")));
+            return Err(Unfit(format!(
+                "{name} with {size} takes double words, which are written by compare-and-swap"
+            )));
         }
-        for (what, wanted, there) in
-            [("words", layout.words(), words.len()), ("double words", layout.doubles(), doubles.len())]
-        {
+        for (what, wanted, there) in [
+            ("words", layout.words(), words.len()),
+            ("double words", layout.doubles(), doubles.len()),
+        ] {
             if there < wanted {
                 let name = A::NAME;
-                return Err(Unfit(format!("{name} with {size} takes {wanted} {what}, and the arena has {there}")));
+                return Err(Unfit(format!(
+                    "{name} with {size} takes {wanted} {what}, and the arena has {there}"
+                )));
             }
         }
         begin(words, doubles, &layout);

@@ -86,8 +86,13 @@ fn instances_that_share_an_arena_are_one_lock() {
     let Ok(()) = first.algorithm().exit(&mut first.view(Spin, 0), 0, pass);
     assert!(second.algorithm().waiting(&mut m, 1, place).is_ok());
 
-    let unfit = Instance::<Bakery, &[Fenced]>::join(size, &arena[1..]).expect_err("one is missing").to_string();
-    assert_eq!(unfit, format!("bakery with n = 2, k = 1 takes {words} words, and the arena has {}", words - 1));
+    let unfit = Instance::<Bakery, &[Fenced]>::join(size, &arena[1..])
+        .expect_err("one is missing")
+        .to_string();
+    assert_eq!(
+        unfit,
+        format!("bakery with n = 2, k = 1 takes {words} words, and the arena has {}", words - 1)
+    );
 }
 
 /// Gives up at the first unsuccessful look.
@@ -106,5 +111,8 @@ fn fenced_words_hold_no_wide_values() {
     let instance = |n| Instance::<TimestampBakery<Bounded>, Own<Fenced>>::new(Size::slots(n, 1));
     assert!(instance(21).is_ok());
     let unfit = instance(22).expect_err("66 bits").to_string();
-    assert_eq!(unfit, "timestamp-bakery with n = 22, k = 1 takes double words, which are written by compare-and-swap");
+    assert_eq!(
+        unfit,
+        "timestamp-bakery with n = 22, k = 1 takes double words, which are written by compare-and-swap"
+    );
 }

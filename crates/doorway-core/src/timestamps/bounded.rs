@@ -95,21 +95,36 @@ impl Timestamps for Bounded {
             announced: layout.formatted_array("A", n, Homes::Column, none, colours(n)),
             label: layout.formatted_array("M", n, Homes::Column, first, label::format(n)),
             // With the one who reads it: in the DSM model a scanner then looks at home.
-            saved: layout.formatted_grid("S", (n, n), Homes::Column, saved, Format::up_to(LARGEST, n)),
+            saved: layout.formatted_grid(
+                "S",
+                (n, n),
+                Homes::Column,
+                saved,
+                Format::up_to(LARGEST, n),
+            ),
             lowest,
         }
     }
 
     fn mirrors(&self, _: usize) -> Mirrors {
         let none = Digits::new(colours(self.n), 0);
-        Mirrors { shown: none.clone(), answered: none, label: Digits::new(label::format(self.n), self.lowest) }
+        Mirrors {
+            shown: none.clone(),
+            answered: none,
+            label: Digits::new(label::format(self.n), self.lowest),
+        }
     }
 }
 
 impl Bounded {
     /// The colours that `q` is to show: new ones to everybody.
     #[inline]
-    fn colours<M: Registers>(&self, m: &mut M, q: usize, shown: &Digits) -> Result<Digits, M::Halt> {
+    fn colours<M: Registers>(
+        &self,
+        m: &mut M,
+        q: usize,
+        shown: &Digits,
+    ) -> Result<Digits, M::Halt> {
         let n = self.n;
         let first = Digits::new(colours(n), 0);
         if m.mutant("answers-before-announcements") {
@@ -136,32 +151,44 @@ impl Bounded {
 
     /// Everybody's label: each one current at some time during the call, or replaced during it.
     #[inline]
-    fn snapshot<M: Registers>(&self, m: &mut M, q: usize, mirrors: &Mirrors) -> Result<(Vec<Digits>, Digits), M::Halt> {
+    fn snapshot<M: Registers>(
+        &self,
+        m: &mut M,
+        q: usize,
+        mirrors: &Mirrors,
+    ) -> Result<(Vec<Digits>, Digits), M::Halt> {
         let shown = m.scope(|m| self.colours(m, q, &mirrors.shown))?;
         m.write(self.shown.at(q), shown.clone())?;
-        let labels = m.fold(others(q, self.n), vec![mirrors.label.clone(); self.n], |m, mut labels, p| {
-            labels[p] = m.scope(|m| {
-                let current = m.read(self.label.at(p))?;
-                if m.mutant("plain-collect") {
-                    return Ok(current);
-                }
-                let saved = m.read(self.saved.at(p, q))?;
-                Ok(if colour_of(&saved) == shown.get(p) { label_of(&saved) } else { current })
+        let labels =
+            m.fold(others(q, self.n), vec![mirrors.label.clone(); self.n], |m, mut labels, p| {
+                labels[p] = m.scope(|m| {
+                    let current = m.read(self.label.at(p))?;
+                    if m.mutant("plain-collect") {
+                        return Ok(current);
+                    }
+                    let saved = m.read(self.saved.at(p, q))?;
+                    Ok(if colour_of(&saved) == shown.get(p) { label_of(&saved) } else { current })
+                })?;
+                Ok(labels)
             })?;
-            Ok(labels)
-        })?;
         Ok((labels, shown))
     }
 
     /// A label for `p` that is later than all that it sees, and the colours that it has shown for that.
     #[inline]
-    fn choose<M: Registers>(&self, m: &mut M, p: usize, mirrors: &Mirrors) -> Result<(Digits, Digits), M::Halt> {
+    fn choose<M: Registers>(
+        &self,
+        m: &mut M,
+        p: usize,
+        mirrors: &Mirrors,
+    ) -> Result<(Digits, Digits), M::Halt> {
         m.scope(|m| {
             let (labels, shown) = self.snapshot(m, p, mirrors)?;
             let ranks = ranks(&labels);
             let last = ranks.iter().position(|rank| rank as usize == self.n - 1).unwrap_or(p);
             let low = m.mutant("low-threshold");
-            let crowd = |h, component| if low && component < 3 { self.n - h - 1 } else { self.n - h };
+            let crowd =
+                |h, component| if low && component < 3 { self.n - h - 1 } else { self.n - h };
             Ok((later(p, &labels, last, self.lowest, crowd), shown))
         })
     }
@@ -189,7 +216,8 @@ impl Bounded {
         }
         m.fold(others(p, self.n), mirrors, |m, mut mirrors, q| {
             let colour = seen.get(q);
-            let still = m.test(self.shown.at(q), |shown| shown.get(p) == colour)? || m.mutant("no-second-look");
+            let still = m.test(self.shown.at(q), |shown| shown.get(p) == colour)?
+                || m.mutant("no-second-look");
             if still && colour != mirrors.answered.get(q) {
                 m.write(self.saved.at(p, q), with_colour(&mirrors.label, colour))?;
                 mirrors.answered.set(q, colour);
@@ -203,8 +231,9 @@ impl Bounded {
 #[inline]
 fn colour<M: Memory>(m: &M, announced: u32, answered: u32, shown: u32) -> u32 {
     // Of four there is always one left.
-    let other_than =
-        |colours: u32, taken: &[u32]| (0..colours).find(|colour| !taken.contains(colour)).unwrap_or(announced);
+    let other_than = |colours: u32, taken: &[u32]| {
+        (0..colours).find(|colour| !taken.contains(colour)).unwrap_or(announced)
+    };
     if m.mutant("one-bit-handshake") {
         return other_than(2, &[answered]);
     }
@@ -224,7 +253,8 @@ impl<M: Registers> LabelScan<M> for Bounded {
     #[inline]
     fn label(&self, m: &mut M, p: usize, mirrors: Mirrors) -> Result<Mirrors, M::Halt> {
         // The handshake comes after the snapshot: what is saved for a scanner must not be older than what it replaces.
-        let early = if m.mutant("handshake-before-snapshot") { Some(self.looked_at(m, p)?) } else { None };
+        let early =
+            if m.mutant("handshake-before-snapshot") { Some(self.looked_at(m, p)?) } else { None };
         let (label, shown) = self.choose(m, p, &mirrors)?;
         let mirrors = m.scope(|m| {
             let seen = match &early {
@@ -255,7 +285,10 @@ pub const MUTANTS: &[(&str, &str)] = &[
     ("no-second-look", "an updater answers a colour without looking whether it is still shown"),
     ("colour-shown-before", "a scanner may show the colour that it showed last time"),
     ("colour-answered-before", "a scanner may show the colour that was answered last"),
-    ("three-colours", "there are three colours; where all are taken, the one that is announced is shown"),
+    (
+        "three-colours",
+        "there are three colours; where all are taken, the one that is announced is shown",
+    ),
     ("answers-before-announcements", "a scanner reads what was answered before what is announced"),
     ("handshake-before-snapshot", "an updater looks for scanners before it looks at the labels"),
     ("plain-collect", "a scanner takes every label as it finds it"),

@@ -98,7 +98,10 @@ mod tests {
     #[test]
     fn components_lead_into_a_cycle() {
         let all = |a: u32| (1..=5).filter(|&b| before(a, b)).collect::<Vec<_>>();
-        assert_eq!([1, 2, 3, 4, 5].map(all), [vec![2, 3, 4, 5], vec![3, 4, 5], vec![4], vec![5], vec![3]]);
+        assert_eq!(
+            [1, 2, 3, 4, 5].map(all),
+            [vec![2, 3, 4, 5], vec![3, 4, 5], vec![4], vec![5], vec![3]]
+        );
         (1..=5).for_each(|a| assert!(before(a, next(a)) && !before(next(a), a)));
     }
 
@@ -130,14 +133,18 @@ mod tests {
             let mut line: Vec<usize> = (0..n).collect();
             let mut random = 1_u64;
             for _ in 0..20_000 {
-                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
                 let p = (random >> 33) as usize % n;
                 let last = *line.last().expect("there is a process");
                 labels[p] = later(p, &labels, last, 1, |h, _| n - h);
                 line.retain(|&i| i != p);
                 line.push(p);
                 let ranks = ranks(&labels);
-                line.iter().enumerate().for_each(|(place, &i)| assert_eq!(ranks.get(i) as usize, place, "{labels:?}"));
+                line.iter()
+                    .enumerate()
+                    .for_each(|(place, &i)| assert_eq!(ranks.get(i) as usize, place, "{labels:?}"));
             }
         }
     }

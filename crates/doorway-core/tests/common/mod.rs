@@ -30,7 +30,14 @@ impl Room {
     pub(crate) fn new(size: Size) -> Self {
         let zero = || AtomicU64::new(0);
         let sessions = (0..=size.sessions).map(|_| zero()).collect();
-        Self { slots: size.k as u64, inside: zero(), sessions, crowds: zero(), most: zero(), visits: zero() }
+        Self {
+            slots: size.k as u64,
+            inside: zero(),
+            sessions,
+            crowds: zero(),
+            most: zero(),
+            visits: zero(),
+        }
     }
 
     /// How many have to have been inside at once for nobody to say that the lock keeps out whom it need not: all slots are
@@ -75,7 +82,8 @@ impl Room {
 
     /// How many are inside who have asked for something else.
     fn others(&self, session: Session) -> u64 {
-        let others = self.sessions.iter().enumerate().filter(|(other, _)| *other != session.0 as usize);
+        let others =
+            self.sessions.iter().enumerate().filter(|(other, _)| *other != session.0 as usize);
         others.map(|(_, inside)| inside.load(SeqCst)).sum()
     }
 
@@ -86,7 +94,8 @@ impl Room {
             let what = if self.has_sessions() { "of different sessions" } else { "too many" };
             return Some(format!("up to {} inside, {crowds} times {what}", self.most.load(SeqCst)));
         }
-        (noted != visits).then(|| format!("{visits} passages, but {noted} visits: two were inside at once"))
+        (noted != visits)
+            .then(|| format!("{visits} passages, but {noted} visits: two were inside at once"))
     }
 }
 
@@ -94,7 +103,9 @@ impl Room {
 pub(crate) fn sizes<A: Algorithm>(n: usize) -> Vec<Size> {
     let mut sizes: Vec<Size> = match A::CLAIMS.problem {
         Problem::Mutex => vec![Size::mutex(n)],
-        Problem::KExclusion => [1, n / 2, n - 1].into_iter().filter(|&k| k > 0).map(|k| Size::slots(n, k)).collect(),
+        Problem::KExclusion => {
+            [1, n / 2, n - 1].into_iter().filter(|&k| k > 0).map(|k| Size::slots(n, k)).collect()
+        }
         Problem::Group => [1, 2, 5].map(|sessions| Size::group(n, sessions)).to_vec(),
     };
     sizes.dedup();
@@ -108,7 +119,8 @@ pub(crate) fn requests<R: doorway_core::Request>(size: Size, p: usize) -> impl I
     let mut state = p as u64;
     std::iter::repeat_with(move || {
         // Knuth's generator (1998); the upper bits are the random ones.
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         all[(state >> 33) as usize % all.len()].clone()
     })
 }

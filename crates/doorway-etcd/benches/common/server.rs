@@ -23,7 +23,8 @@ impl Server {
     pub(crate) async fn start() -> Result<Self, Failure> {
         let data = tempfile::tempdir()?;
         let listeners = [TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?];
-        let [client, peer] = listeners.map(|listener| listener.local_addr().map(|at| format!("http://{at}")));
+        let [client, peer] =
+            listeners.map(|listener| listener.local_addr().map(|at| format!("http://{at}")));
         let (client, peer) = (client?, peer?);
         let child = Command::new("etcd")
             .arg("--data-dir")
@@ -36,7 +37,10 @@ impl Server {
             .spawn()
             .map_err(|error| format!("etcd: {error}; install Debian's etcd-server"))?;
         let server = Self { child, endpoint: client, _data: data };
-        Client::connect(server.config(Duration::from_secs(10)).with_patience(Duration::from_secs(30))).await?;
+        Client::connect(
+            server.config(Duration::from_secs(10)).with_patience(Duration::from_secs(30)),
+        )
+        .await?;
         Ok(server)
     }
 

@@ -12,14 +12,16 @@ fn went_in(notes: &Notes) -> usize {
 
 async fn goes_on(notes: &Notes) {
     let before = went_in(notes);
-    until(Duration::from_secs(20), "a hundred more went in", || went_in(notes) >= before + 100).await;
+    until(Duration::from_secs(20), "a hundred more went in", || went_in(notes) >= before + 100)
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_lock_is_changed_while_it_is_used() {
     let _busy = BUSY.lock().await;
     let (cluster, notes, which) = (Cluster::start(1), Notes::here(), Which::Semaphore(4));
-    let (gateway, workers) = (cluster.gateway(), clients(&config(&cluster.endpoints()), which, 8, &notes).await);
+    let (gateway, workers) =
+        (cluster.gateway(), clients(&config(&cluster.endpoints()), which, 8, &notes).await);
     let lock = workers[0].store.lock(LOCK).await.expect("it is there");
     let enough = Arc::new(AtomicBool::new(false));
     let work = set_to_work(&workers, &enough);
@@ -35,7 +37,8 @@ async fn a_lock_is_changed_while_it_is_used() {
         until(Duration::from_secs(20), "nobody holds", || held() == 0).await;
         let drained = went_in(&notes);
         until(Duration::from_secs(20), "all wait", || {
-            gateway.keys(&format!("/doorway/{LOCK}/q/")).expect("it can be read").len() == workers.len()
+            gateway.keys(&format!("/doorway/{LOCK}/q/")).expect("it can be read").len()
+                == workers.len()
         })
         .await;
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -57,7 +60,9 @@ async fn a_lock_is_changed_while_it_is_used() {
     assert!(matches!(removed, Error::Removed(_)), "{removed}");
     // It can be made again, and be something else.
     let notes = Notes::here();
-    let worker = Worker::open(config(&cluster.endpoints()), LOCK, Which::Mutex, 0, &notes).await.expect("it is made");
+    let worker = Worker::open(config(&cluster.endpoints()), LOCK, Which::Mutex, 0, &notes)
+        .await
+        .expect("it is made");
     let place = worker.enter(0).await.expect("it enters");
     let permit = worker.go_in(place).await.expect("it is let in");
     worker.leave(permit).await.expect("it leaves");
@@ -68,8 +73,9 @@ async fn a_lock_is_changed_while_it_is_used() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_keys_are_those_that_the_judge_knows() {
     let (cluster, notes) = (Cluster::start(1), Notes::here());
-    let worker =
-        Worker::open(config(&cluster.endpoints()), LOCK, Which::Semaphore(3), 0, &notes).await.expect("it opens");
+    let worker = Worker::open(config(&cluster.endpoints()), LOCK, Which::Semaphore(3), 0, &notes)
+        .await
+        .expect("it opens");
     for _ in 0..2 {
         let place = worker.enter(0).await.expect("it enters");
         let permit = worker.go_in(place).await.expect("it is let in");
@@ -78,7 +84,10 @@ async fn the_keys_are_those_that_the_judge_knows() {
     let history = cluster.gateway().history(&format!("/doorway/{LOCK}/")).expect("it can be read");
     let count = |part: &str, put: bool| {
         let key = format!("/doorway/{LOCK}/{part}");
-        history.iter().filter(|e| e.key.starts_with(&key) && matches!(e.change, Change::Put { .. }) == put).count()
+        history
+            .iter()
+            .filter(|e| e.key.starts_with(&key) && matches!(e.change, Change::Put { .. }) == put)
+            .count()
     };
     assert_eq!((count("cfg", true), count("cfg", false)), (1, 0));
     for part in ["q/", "s/"] {

@@ -26,13 +26,17 @@ async fn the_slot_of_a_killed_holder_comes_back() {
     holder.tell("enter");
     holder.tell("in");
     holder.waits_for("in", SOON);
-    let next = Worker::open(config(&endpoints), LOCK, Which::Mutex, 1, &notes).await.expect("it opens");
+    let next =
+        Worker::open(config(&endpoints), LOCK, Which::Mutex, 1, &notes).await.expect("it opens");
     let place = next.enter(0).await.expect("it enters");
     let killed = Instant::now();
     holder.kill();
     let permit = next.go_in(place).await.expect("it is let in");
     let back = killed.elapsed();
-    println!("kill -9 of a holder: the slot is back after {:.2} s, with a lease of {TTL:?}", back.as_secs_f64());
+    println!(
+        "kill -9 of a holder: the slot is back after {:.2} s, with a lease of {TTL:?}",
+        back.as_secs_f64()
+    );
     assert!(back <= BACK, "{back:?}");
     next.leave(permit).await.expect("it leaves");
     assert_eq!(judged_with(&cluster.gateway(), Which::Mutex, &notes).lost, 1);
@@ -57,7 +61,10 @@ async fn a_killed_waiter_is_not_waited_for() {
     workers[0].leave(holder).await.expect("it leaves");
     let permit = workers[1].go_in(behind).await.expect("it is let in");
     let back = killed.elapsed();
-    println!("kill -9 of a waiter: the one behind it is in after {:.2} s, with a lease of {TTL:?}", back.as_secs_f64());
+    println!(
+        "kill -9 of a waiter: the one behind it is in after {:.2} s, with a lease of {TTL:?}",
+        back.as_secs_f64()
+    );
     assert!(back <= BACK, "{back:?}");
     workers[1].leave(permit).await.expect("it leaves");
     assert_eq!(judged_with(&cluster.gateway(), Which::Mutex, &notes).lost, 0);
@@ -74,12 +81,16 @@ async fn a_holder_that_was_stopped_past_its_lease_writes_nothing() {
     holder.waits_for("in", SOON);
     holder.tell("write");
     holder.waits_for("wrote", SOON);
-    let next = Worker::open(config(&endpoints), LOCK, Which::Mutex, 1, &notes).await.expect("it opens");
+    let next =
+        Worker::open(config(&endpoints), LOCK, Which::Mutex, 1, &notes).await.expect("it opens");
     let place = next.enter(0).await.expect("it enters");
     let stopped = Instant::now();
     holder.stop();
     let permit = next.go_in(place).await.expect("it is let in");
-    println!("SIGSTOP of a holder: the slot is somebody else's after {:.2} s", stopped.elapsed().as_secs_f64());
+    println!(
+        "SIGSTOP of a holder: the slot is somebody else's after {:.2} s",
+        stopped.elapsed().as_secs_f64()
+    );
     // The first thing it does when it goes on.
     holder.tell("write");
     let resumed = Instant::now();
@@ -108,7 +119,9 @@ async fn a_holder_that_was_stopped_past_its_lease_writes_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_holder_learns_that_the_keys_of_its_lock_were_deleted() {
     let (cluster, notes) = (Cluster::start(1), Notes::here());
-    let worker = Worker::open(config(&cluster.endpoints()), LOCK, Which::Mutex, 0, &notes).await.expect("it opens");
+    let worker = Worker::open(config(&cluster.endpoints()), LOCK, Which::Mutex, 0, &notes)
+        .await
+        .expect("it opens");
     let permit = worker.enter(0).await.expect("it enters");
     let permit = worker.go_in(permit).await.expect("it is let in");
     assert!(!permit.is_lost());
@@ -133,7 +146,8 @@ async fn a_client_that_is_cut_off_learns_that_it_has_lost_before_another_is_in()
     let through: Vec<String> = proxies.iter().map(Proxy::endpoint).collect();
     // It is told when 95 % are over: that must be more than this machine may be late.
     let lease = Duration::from_secs(5);
-    let [through, direct] = [&through, &cluster.endpoints()].map(|endpoints| config(endpoints).with_ttl(lease));
+    let [through, direct] =
+        [&through, &cluster.endpoints()].map(|endpoints| config(endpoints).with_ttl(lease));
     let cut_off = Worker::open(through, LOCK, Which::Mutex, 0, &notes).await.expect("it opens");
     let other = Worker::open(direct, LOCK, Which::Mutex, 1, &notes).await.expect("it opens");
     let permit = cut_off.enter(0).await.expect("it enters");
@@ -155,7 +169,8 @@ async fn a_client_that_is_cut_off_learns_that_it_has_lost_before_another_is_in()
     });
     let granted = other.go_in(place).await.expect("it is let in");
     let granted_after = cut.elapsed();
-    let told = tokio::time::timeout(lease, told).await.expect("lost() comes, though nobody answers");
+    let told =
+        tokio::time::timeout(lease, told).await.expect("lost() comes, though nobody answers");
     let told = told.expect("it does not panic");
     println!(
         "cut off, with a lease of {lease:?}: lost() after {:.2} s, somebody else is in after {:.2} s",
@@ -165,7 +180,8 @@ async fn a_client_that_is_cut_off_learns_that_it_has_lost_before_another_is_in()
     let refused = cut_off.write(&permit, Mark::Work { ticket }).await.expect_err("nobody hears it");
     println!("a guarded write meanwhile: {refused}");
     proxies.iter().for_each(Proxy::mend);
-    let refused = cut_off.write(&permit, Mark::Work { ticket }).await.expect_err("it holds no more");
+    let refused =
+        cut_off.write(&permit, Mark::Work { ticket }).await.expect_err("it holds no more");
     assert!(matches!(refused, Error::Refused { .. } | Error::Lost(_)), "{refused}");
     drop(permit);
     other.leave(granted).await.expect("it leaves");
@@ -196,8 +212,10 @@ async fn what_happened_while_the_watch_was_broken_is_seen() {
         broken(&proxy);
         proxy.mend();
         let mended = Instant::now();
-        let permit =
-            tokio::time::timeout(lease, waiter.go_in(place)).await.expect("it learns it").expect("it is let in");
+        let permit = tokio::time::timeout(lease, waiter.go_in(place))
+            .await
+            .expect("it learns it")
+            .expect("it is let in");
         println!("cut off for 2 s: let in {:.2} s after that", mended.elapsed().as_secs_f64());
         waiter.leave(permit).await.expect("it leaves");
     }

@@ -36,7 +36,12 @@ impl Crowd {
         Self::gather_at(cluster, config, which, session).await
     }
 
-    async fn gather_at(cluster: Cluster, config: Config, which: Which, session: impl Fn(usize) -> usize) -> Self {
+    async fn gather_at(
+        cluster: Cluster,
+        config: Config,
+        which: Which,
+        session: impl Fn(usize) -> usize,
+    ) -> Self {
         let (gateway, notes) = (cluster.gateway(), Notes::here());
         let (workers, mut places) = (clients(&config, which, PLACES, &notes).await, Vec::new());
         for worker in &workers {
@@ -79,7 +84,8 @@ impl Crowd {
 
     /// Lets the rest of the line go in and out, and judges the whole.
     async fn ends(mut self) -> Account {
-        let rest: Vec<usize> = (0..self.places.len()).filter(|&who| self.places[who].is_some()).collect();
+        let rest: Vec<usize> =
+            (0..self.places.len()).filter(|&who| self.places[who].is_some()).collect();
         let rest: Vec<_> = rest.into_iter().map(|who| self.passes(who)).collect();
         for passage in rest {
             passage.await.expect("it is let in").expect("nothing stands in the way");
@@ -91,7 +97,9 @@ impl Crowd {
     fn kill(&mut self, who: usize) -> Place {
         let place = self.gives_up(who);
         let lease = self.lease(&place).to_string();
-        self.gateway.post("/v3/lease/revoke", &json!({"ID": lease})).expect("there is such a lease");
+        self.gateway
+            .post("/v3/lease/revoke", &json!({"ID": lease}))
+            .expect("there is such a lease");
         place
     }
 
@@ -99,7 +107,10 @@ impl Crowd {
     fn name(&self, place: &Place) -> String {
         let (prefix, ticket) = (format!("/doorway/{LOCK}/q/"), place.ticket() as i64);
         let mut history = self.gateway.history("/").expect("it can be read").into_iter();
-        history.find(|event| event.revision == ticket && event.key.starts_with(&prefix)).expect("its doorway").key
+        history
+            .find(|event| event.revision == ticket && event.key.starts_with(&prefix))
+            .expect("its doorway")
+            .key
     }
 
     fn lease(&self, place: &Place) -> i64 {
@@ -157,7 +168,10 @@ async fn places_in_the_middle_give_up_and_are_killed() {
     // One key alone.
     let mut deleted = crowd.gives_up(43);
     let key = crowd.name(&deleted);
-    crowd.gateway.post("/v3/kv/deleterange", &json!({"key": bytes(&key)})).expect("etcd deletes it");
+    crowd
+        .gateway
+        .post("/v3/kv/deleterange", &json!({"key": bytes(&key)}))
+        .expect("etcd deletes it");
     let told = tokio::time::timeout(SOON, deleted.ready()).await.expect("it is told");
     assert!(matches!(told, Err(Error::Lost(_))), "{told:?}");
     crowd.workers[0].leave(holder).await.expect("it leaves");
@@ -310,7 +324,8 @@ async fn watches_far_back_are_broken() {
     let through = config(&[proxy.endpoint()]).with_ttl(TTL);
     let mut crowd = Crowd::gather_at(cluster, through, Which::Mutex, |_| 0).await;
     let holder = crowd.goes_in(0).await;
-    let tail: Vec<_> = (34..PLACES).filter(|who| who % 4 != 0).map(|who| crowd.passes(who)).collect();
+    let tail: Vec<_> =
+        (34..PLACES).filter(|who| who % 4 != 0).map(|who| crowd.passes(who)).collect();
     proxy.cut();
     // Through no proxy: their leases end.
     for who in (36..PLACES).step_by(4) {

@@ -63,7 +63,10 @@ async fn another_lock_of_that_name() {
     assert!(matches!(error, Error::Slots { found: Some(3), asked: Some(4), .. }), "{error}");
     says(&error, &["gpu has 3 slots and not 4", "doorway set"]);
     let error = store.mutex("gpu").await.expect_err("it is none");
-    assert!(matches!(error, Error::Kind { found: Kind::Semaphore, asked: Kind::Mutex, .. }), "{error}");
+    assert!(
+        matches!(error, Error::Kind { found: Kind::Semaphore, asked: Kind::Mutex, .. }),
+        "{error}"
+    );
     says(&error, &["gpu is a semaphore and not a mutex", "doorway rm"]);
     assert!(matches!(store.group_lock("gpu", None).await, Err(Error::Kind { .. })));
     for name in ["", ".a", "a/b", "a\0", &"a".repeat(201)] {
@@ -77,7 +80,8 @@ async fn another_lock_of_that_name() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn passwords() {
-    let (cluster, place) = (Cluster::start(1), tempfile::tempdir().expect("there is room for a few files"));
+    let (cluster, place) =
+        (Cluster::start(1), tempfile::tempdir().expect("there is room for a few files"));
     let gateway = cluster.gateway();
     ask_for_passwords(&gateway, "doorway", "open sesame", &["/doorway/", "/judge/"]);
     let config = || config(&cluster.endpoints());
@@ -86,7 +90,9 @@ async fn passwords() {
     says(&error, &["lets nobody in without a user", "DOORWAY_ETCD_PASSWORD"]);
     let wrong = password_file(place.path(), "open barley");
     for user in ["doorway", "nobody"] {
-        let error = Store::connect(config().with_user(user).with_password_file(&wrong)).await.expect_err("it is wrong");
+        let error = Store::connect(config().with_user(user).with_password_file(&wrong))
+            .await
+            .expect_err("it is wrong");
         assert!(matches!(error, Error::Password(_)), "{error}");
         says(&error, &[user, "password file", "DOORWAY_ETCD_PASSWORD"]);
         assert!(!error.to_string().contains("barley"), "it is a secret");
@@ -111,7 +117,8 @@ async fn passwords() {
 /// etcd forgets tokens after five minutes without use, and all of them when it is told to ask for no passwords, and then to ask again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_that_etcd_has_forgotten_is_renewed() {
-    let (cluster, place, notes) = (Cluster::start(1), tempfile::tempdir().expect("there is room"), Notes::here());
+    let (cluster, place, notes) =
+        (Cluster::start(1), tempfile::tempdir().expect("there is room"), Notes::here());
     let proxy = Proxy::to(cluster.addresses()[0]).await;
     ask_for_passwords(&cluster.gateway(), "doorway", "open sesame", &["/doorway/", "/judge/"]);
     let [mut root, mut somebody] = [(); 2].map(|()| cluster.gateway());
@@ -119,7 +126,10 @@ async fn a_token_that_etcd_has_forgotten_is_renewed() {
     somebody.log_in("doorway", "open sesame").expect("that is its password");
     let lease = Duration::from_secs(5);
     let password = password_file(place.path(), "open sesame");
-    let login = config(&[proxy.endpoint()]).with_ttl(lease).with_user("doorway").with_password_file(password);
+    let login = config(&[proxy.endpoint()])
+        .with_ttl(lease)
+        .with_user("doorway")
+        .with_password_file(password);
     let workers = clients(&login, Which::Mutex, 2, &notes).await;
     let [holder, waiter] = &workers[..] else { unreachable!("they are two") };
     let place = holder.enter(0).await.expect("it enters");
@@ -157,7 +167,10 @@ async fn certificates() {
     let certificates = Certificates::new();
     let cluster = Cluster::start_with(1, Some(&certificates.server(true)));
     let config = || config(&cluster.secure_endpoints()).with_patience(Duration::from_millis(1500));
-    let (ca, own) = (certificates.file("ca.pem"), [certificates.file("client.pem"), certificates.file("client.key")]);
+    let (ca, own) = (
+        certificates.file("ca.pem"),
+        [certificates.file("client.pem"), certificates.file("client.key")],
+    );
     one_passage(config().with_ca(&ca).with_identity(&own[0], &own[1])).await;
     judged(&cluster.gateway());
     // It does not say who it is; it does not know the server; it says who it is to one who is somebody else.
@@ -174,9 +187,13 @@ async fn certificates() {
         assert!(matches!(error, Error::Unreachable { .. } | Error::Tls(_)), "{error}");
     }
     let no_pem = certificates.file("client.key");
-    let error = Store::connect(config().with_ca(&ca).with_identity(&no_pem, &no_pem)).await.expect_err("it is a key");
+    let error = Store::connect(config().with_ca(&ca).with_identity(&no_pem, &no_pem))
+        .await
+        .expect_err("it is a key");
     println!("{error}");
-    let missing = Store::connect(config().with_ca(certificates.file("none"))).await.expect_err("it is not there");
+    let missing = Store::connect(config().with_ca(certificates.file("none")))
+        .await
+        .expect_err("it is not there");
     assert!(matches!(missing, Error::File { .. }), "{missing}");
     says(&missing, &["none", "give a file that can be read"]);
 }

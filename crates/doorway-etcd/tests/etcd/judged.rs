@@ -26,7 +26,11 @@ impl Story {
     }
 
     fn event(&mut self, key: &str, change: Change) {
-        self.events.push(Event { revision: self.revision, key: format!("/doorway/{LOCK}/{key}"), change });
+        self.events.push(Event {
+            revision: self.revision,
+            key: format!("/doorway/{LOCK}/{key}"),
+            change,
+        });
     }
 
     fn put(&mut self, key: &str, value: &str, version: i64, lease: i64) {
@@ -122,7 +126,8 @@ fn overtaking() {
     story.is_bad(Fault::Overtook { ticket: four, ahead: three });
     // And not in a group lock to those of its own session.
     let mut story = Story::of("group-lock", None);
-    let [one, two, late] = [(1, "a"), (2, "b"), (3, "a")].map(|(client, session)| story.enter(client, session));
+    let [one, two, late] =
+        [(1, "a"), (2, "b"), (3, "a")].map(|(client, session)| story.enter(client, session));
     story.goes_in(one, 0);
     story.goes_in(late, 1);
     story.is_bad(Fault::Overtook { ticket: late, ahead: two });
@@ -231,7 +236,10 @@ fn ghosts() {
     let mut story = Story::of("mutex", Some(1));
     for lease in [0, 2] {
         story.put("q/1-0", "", 1, lease);
-        story.is_bad(Fault::Ghost { ticket: story.revision, why: "it is not on the lease of its client" });
+        story.is_bad(Fault::Ghost {
+            ticket: story.revision,
+            why: "it is not on the lease of its client",
+        });
     }
     let mut story = Story::of("mutex", Some(1));
     story.enter(1, "");
@@ -243,7 +251,10 @@ fn ghosts() {
 
 /// Notes at 1, 2, 3 …
 fn notes(all: &[(usize, What)]) -> Vec<Note> {
-    all.iter().zip(1..).map(|((who, what), at)| Note { at, who: *who, what: what.clone() }).collect()
+    all.iter()
+        .zip(1..)
+        .map(|((who, what), at)| Note { at, who: *who, what: what.clone() })
+        .collect()
 }
 
 const MUTEX: Rule = Rule { slots: Some(1), sessions: false, drained: false };
@@ -262,23 +273,40 @@ fn are_bad(rule: Rule, notes: &[Note], fault: Fault) {
 fn what_processes_note() {
     use What::{Asks, Entered, Gone, Out};
     let asks = |session: &str| Asks(session.to_owned());
-    let both = |first, second| [(0, asks(first)), (0, Entered(10)), (1, asks(second)), (1, Entered(20))];
-    let with = |first, second, rest: &[(usize, What)]| notes(&[&both(first, second)[..], rest].concat());
+    let both =
+        |first, second| [(0, asks(first)), (0, Entered(10)), (1, asks(second)), (1, Entered(20))];
+    let with =
+        |first, second, rest: &[(usize, What)]| notes(&[&both(first, second)[..], rest].concat());
 
-    let good = with("", "", &[(0, goes_in(10, 0)), (0, Out(10)), (1, goes_in(20, 0)), (1, Out(20))]);
+    let good =
+        with("", "", &[(0, goes_in(10, 0)), (0, Out(10)), (1, goes_in(20, 0)), (1, Out(20))]);
     assert_eq!(judge_notes(&good, MUTEX, &[10, 20]).expect("they are good"), 2);
     are_bad(MUTEX, &good, Fault::Ghost { ticket: 30, why: "nobody has noted it" });
     for note in &good {
         assert_eq!(&note.to_string().parse::<Note>().expect("it is one"), note);
     }
-    let dies =
-        with("", "", &[(0, goes_in(10, 0)), (0, Gone), (1, goes_in(20, 0)), (1, Out(20)), (2, asks("")), (2, Gone)]);
+    let dies = with(
+        "",
+        "",
+        &[
+            (0, goes_in(10, 0)),
+            (0, Gone),
+            (1, goes_in(20, 0)),
+            (1, Out(20)),
+            (2, asks("")),
+            (2, Gone),
+        ],
+    );
     assert_eq!(judge_notes(&dies, MUTEX, &[10, 20, 30]).expect("they are good"), 2);
 
     let together = with("", "", &[(0, goes_in(10, 0)), (1, goes_in(20, 0))]);
     are_bad(MUTEX, &together, Fault::TooMany { inside: 2, slots: 1 });
     are_bad(MUTEX, &together, Fault::SlotTwice { slot: 0, tickets: [10, 20] });
-    are_bad(MUTEX, &with("", "", &[(1, goes_in(20, 0))]), Fault::Overtook { ticket: 20, ahead: 10 });
+    are_bad(
+        MUTEX,
+        &with("", "", &[(1, goes_in(20, 0))]),
+        Fault::Overtook { ticket: 20, ahead: 10 },
+    );
     let sessions = Rule { slots: None, sessions: true, drained: false };
     let strangers = with("a", "b", &[(0, goes_in(10, 0)), (1, goes_in(20, 1))]);
     are_bad(sessions, &strangers, Fault::TwoSessions { ticket: 20, inside: 10 });

@@ -19,7 +19,9 @@ fn a_killed_leader_is_replaced_and_what_was_written_stays() {
     assert_eq!(cluster.leader(), next);
     let history = cluster.gateway().history("/x/").expect("it is all there");
     let values: Vec<_> = history.iter().map(|event| (&event.key[..], &event.change)).collect();
-    let [("/x/1", Change::Put { value: one, .. }), ("/x/2", Change::Put { value: two, .. })] = values[..] else {
+    let [("/x/1", Change::Put { value: one, .. }), ("/x/2", Change::Put { value: two, .. })] =
+        values[..]
+    else {
         panic!("{history:?}")
     };
     assert_eq!((&one[..], &two[..]), ("one", "two"));

@@ -22,9 +22,11 @@ async fn late_duplicates_leave_no_ghosts() {
         let holder = workers[0].enter(0).await.expect("it enters");
         let holder = workers[0].go_in(holder).await.expect("it is let in");
         let waiter = workers[1].enter(0).await.expect("it enters");
-        let (before, handled) = (gateway.history("/").expect("it can be read"), gateway.transactions());
+        let (before, handled) =
+            (gateway.history("/").expect("it can be read"), gateway.transactions());
         let (sent, answered) = proxy.repeat_everything().await.expect("the node listens");
-        let (after, repeated) = (gateway.history("/").expect("it can be read"), gateway.transactions() - handled);
+        let (after, repeated) =
+            (gateway.history("/").expect("it can be read"), gateway.transactions() - handled);
         println!("{sent} bytes sent again, {repeated} transactions, {answered} bytes answered");
         assert!(repeated > 100, "they were carried out");
         assert_eq!(before.len(), after.len(), "{:?}", &after[before.len()..]);

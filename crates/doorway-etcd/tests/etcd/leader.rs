@@ -23,7 +23,8 @@ fn longest_gap(notes: &Notes, since: i64) -> Duration {
 
 /// Waits until this client was let in again.
 async fn goes_in(notes: &Notes, who: usize, since: i64) {
-    let went_in = |note: &Note| note.who == who && note.at > since && matches!(note.what, What::In { .. });
+    let went_in =
+        |note: &Note| note.who == who && note.at > since && matches!(note.what, What::In { .. });
     until(Duration::from_secs(30), "it went in again", || notes.all().iter().any(went_in)).await;
 }
 
@@ -55,7 +56,9 @@ async fn a_leader_is_killed_twice() -> bool {
         cluster.kill(leader);
         let next = cluster.leader();
         let chosen = Duration::from_nanos((now() - since) as u64);
-        println!("kill -9 of the leader, {round}: node {next} follows node {leader} after {chosen:.2?}");
+        println!(
+            "kill -9 of the leader, {round}: node {next} follows node {leader} after {chosen:.2?}"
+        );
         if chosen > LEASE / 2 {
             work.iter().for_each(JoinHandle::abort);
             return false;
@@ -102,7 +105,8 @@ async fn a_leader_that_sleeps_for_longer_than_a_lease() {
             while !enough.load(SeqCst) {
                 if let Err(error) = worker.write(&permit, what).await {
                     // It has been told as well, or is at once.
-                    let told = tokio::time::timeout(Duration::from_secs(1), permit.lost()).await.is_ok();
+                    let told =
+                        tokio::time::timeout(Duration::from_secs(1), permit.lost()).await.is_ok();
                     let again = worker.write(&permit, what).await;
                     return (written, Some((error, told, again)));
                 }
@@ -128,7 +132,10 @@ async fn a_leader_that_sleeps_for_longer_than_a_lease() {
         // That is a matter of chance. So that somebody loses, the lease of the first in line is ended here.
         let id = serde_json::json!({"ID": first_lease(&cluster.gateway()).to_string()});
         cluster.gateway().post("/v3/lease/revoke", &id).expect("it is there");
-        until(Duration::from_secs(20), "its holder knows", || stay.iter().any(JoinHandle::is_finished)).await;
+        until(Duration::from_secs(20), "its holder knows", || {
+            stay.iter().any(JoinHandle::is_finished)
+        })
+        .await;
     }
     let resumed = now();
     for who in STAY..8 {
@@ -154,7 +161,10 @@ async fn a_leader_that_sleeps_for_longer_than_a_lease() {
         "{lost} of {STAY} holders lost their lease, {by_etcd} by etcd's own doing, {} passages of others failed: {errors:?}",
         errors.len()
     );
-    assert!(errors.iter().all(|error| matches!(error, Error::Lost(_) | Error::Refused { .. })), "{errors:?}");
+    assert!(
+        errors.iter().all(|error| matches!(error, Error::Lost(_) | Error::Refused { .. })),
+        "{errors:?}"
+    );
     let account = judged(&cluster.gateway());
     assert!(lost > 0 && account.lost >= lost, "{account:?}");
 }

@@ -96,7 +96,8 @@ fn set_to_work(workers: &[Arc<Worker>], enough: &Arc<AtomicBool>) -> Vec<JoinHan
 /// The judge's word on the store, when nobody is left in line.
 #[track_caller]
 fn judged(gateway: &Gateway) -> Account {
-    judge(&gateway.history("/").expect("it can be read"), LOCK, &[]).expect("nothing is wrong in the store")
+    judge(&gateway.history("/").expect("it can be read"), LOCK, &[])
+        .expect("nothing is wrong in the store")
 }
 
 /// The judge's word on the store and on what the processes noted.
@@ -104,7 +105,8 @@ fn judged(gateway: &Gateway) -> Account {
 fn judged_with(gateway: &Gateway, which: Which, notes: &Notes) -> Account {
     let history = gateway.history("/").expect("it can be read");
     let account = judge(&history, LOCK, &[]).expect("nothing is wrong in the store");
-    judge_notes(&notes.all(), which.rule(), &tickets(&history, LOCK)).expect("nothing is wrong in the processes");
+    judge_notes(&notes.all(), which.rule(), &tickets(&history, LOCK))
+        .expect("nothing is wrong in the processes");
     account
 }
 

@@ -8,7 +8,8 @@ use crate::kit::worker::Random;
 const CLIENTS: usize = 8;
 
 async fn eight(which: Which) -> Account {
-    let passages = env::var("DOORWAY_ETCD_PASSAGES").map_or(120, |text| text.parse().expect("a number"));
+    let passages =
+        env::var("DOORWAY_ETCD_PASSAGES").map_or(120, |text| text.parse().expect("a number"));
     let _busy = BUSY.lock().await;
     let cluster = Cluster::start(1);
     let notes = Notes::here();

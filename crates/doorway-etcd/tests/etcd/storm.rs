@@ -77,7 +77,8 @@ fn storm() {
     for client in &mut clients {
         client.tell("enough");
         let said = client.waits_for("ended", SOON);
-        let counts: Vec<usize> = said.split(' ').map(|count| count.parse().expect("a count")).collect();
+        let counts: Vec<usize> =
+            said.split(' ').map(|count| count.parse().expect("a count")).collect();
         assert!(counts[2] > 0, "it went on when all was quiet: {said}");
         ended = [ended[0] + counts[0], ended[1] + counts[1]];
     }
@@ -88,5 +89,8 @@ fn storm() {
         sleep(Duration::from_millis(20));
     }
     let account = judged(&cluster.gateway());
-    println!("{done:?}; of those that live {} passages, {} that failed; all: {account:?}", ended[0], ended[1]);
+    println!(
+        "{done:?}; of those that live {} passages, {} that failed; all: {account:?}",
+        ended[0], ended[1]
+    );
 }

@@ -45,8 +45,9 @@ struct Node {
 
 /// Ports that are free now. All are taken before one is let go, so no two are the same.
 fn free_ports(count: usize) -> Vec<SocketAddr> {
-    let taken: Vec<_> =
-        (0..count).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there are free ports")).collect();
+    let taken: Vec<_> = (0..count)
+        .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there are free ports"))
+        .collect();
     taken.iter().map(|listener| listener.local_addr().expect("it is bound")).collect()
 }
 
@@ -69,14 +70,19 @@ impl Cluster {
 
     fn try_start(count: usize, tls: Option<&Tls>) -> Option<Self> {
         let shared = Path::new("/dev/shm");
-        let place = if shared.is_dir() { tempfile::tempdir_in(shared) } else { tempfile::tempdir() };
+        let place =
+            if shared.is_dir() { tempfile::tempdir_in(shared) } else { tempfile::tempdir() };
         let place = place.expect("there is room for a few files");
         let ports = free_ports(3 * count);
-        let all = (0..count).map(|i| format!("n{i}=http://{}", ports[3 * i])).collect::<Vec<_>>().join(",");
+        let all = (0..count)
+            .map(|i| format!("n{i}=http://{}", ports[3 * i]))
+            .collect::<Vec<_>>()
+            .join(",");
         let mut cluster = Self { nodes: Vec::new(), _place: place };
         for i in 0..count {
             let [peer, client, secure] = [ports[3 * i], ports[3 * i + 1], ports[3 * i + 2]];
-            let [peer_url, mut client_urls] = [format!("http://{peer}"), format!("http://{client}")];
+            let [peer_url, mut client_urls] =
+                [format!("http://{peer}"), format!("http://{client}")];
             let mut arguments = Vec::new();
             let mut option = |name: &str, value: &str| arguments.push(format!("--{name}={value}"));
             if let Some(Tls { certificate, key, clients }) = tls {
@@ -123,7 +129,10 @@ impl Cluster {
                 if why.contains("user name is empty") {
                     break;
                 }
-                assert!(started.elapsed() < Duration::from_secs(60), "etcd is not ready after a minute: {why}");
+                assert!(
+                    started.elapsed() < Duration::from_secs(60),
+                    "etcd is not ready after a minute: {why}"
+                );
                 thread::sleep(Duration::from_millis(20));
             }
         }
@@ -153,13 +162,19 @@ impl Cluster {
     pub(crate) fn leader(&self) -> usize {
         let started = Instant::now();
         loop {
-            let status = |node: &Node| Gateway::new(node.client).post("/v3/maintenance/status", &json!({})).ok();
-            let answers: Vec<_> =
-                self.nodes.iter().map(|node| node.process.as_ref().and_then(|_| status(node))).collect();
+            let status = |node: &Node| {
+                Gateway::new(node.client).post("/v3/maintenance/status", &json!({})).ok()
+            };
+            let answers: Vec<_> = self
+                .nodes
+                .iter()
+                .map(|node| node.process.as_ref().and_then(|_| status(node)))
+                .collect();
             let leads = |i: &usize| {
                 let Some(answer) = &answers[*i] else { return false };
                 let member = &answer["header"]["member_id"];
-                let votes = answers.iter().flatten().filter(|answer| answer["leader"] == *member).count();
+                let votes =
+                    answers.iter().flatten().filter(|answer| answer["leader"] == *member).count();
                 2 * votes > self.nodes.len()
             };
             if let Some(leader) = (0..self.nodes.len()).find(leads) {
@@ -195,7 +210,11 @@ impl Cluster {
 impl Node {
     /// To be called where the test runs: etcd dies with the *thread* that started it.
     fn start(&mut self) {
-        let log = File::options().create(true).append(true).open(&self.log).expect("there is room for a log");
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(&self.log)
+            .expect("there is room for a log");
         let mut command = Command::new("etcd");
         command.args(&self.arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         // What the machine's own etcd is told is nothing to ours.

@@ -26,7 +26,9 @@ pub(crate) fn bytes(text: &str) -> String {
 }
 
 fn text(value: &Value) -> String {
-    let bytes = BASE64_STANDARD.decode(value.as_str().unwrap_or_default()).expect("the gateway speaks base64");
+    let bytes = BASE64_STANDARD
+        .decode(value.as_str().unwrap_or_default())
+        .expect("the gateway speaks base64");
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
@@ -43,7 +45,8 @@ impl Gateway {
     /// Speaks as this user from now on.
     pub(crate) fn log_in(&mut self, user: &str, password: &str) -> Result<(), String> {
         self.token = None;
-        let answer = self.post("/v3/auth/authenticate", &json!({"name": user, "password": password}))?;
+        let answer =
+            self.post("/v3/auth/authenticate", &json!({"name": user, "password": password}))?;
         self.token = Some(answer["token"].as_str().ok_or("no token")?.to_owned());
         Ok(())
     }
@@ -53,7 +56,11 @@ impl Gateway {
         let mut stream = TcpStream::connect_timeout(&self.address, limit)?;
         stream.set_read_timeout(Some(limit))?;
         let body = body.to_string();
-        let token = self.token.as_ref().map(|token| format!("Authorization: {token}\r\n")).unwrap_or_default();
+        let token = self
+            .token
+            .as_ref()
+            .map(|token| format!("Authorization: {token}\r\n"))
+            .unwrap_or_default();
         let length = body.len();
         write!(stream, "POST {path} HTTP/1.0\r\n{token}Content-Length: {length}\r\n\r\n{body}")?;
         let mut reader = BufReader::new(stream);
@@ -86,7 +93,9 @@ impl Gateway {
     /// One question, one answer.
     pub(crate) fn post(&self, path: &str, body: &Value) -> Result<Value, String> {
         let mut answer = String::new();
-        self.send(path, body).and_then(|mut reader| reader.read_to_string(&mut answer)).map_err(|e| e.to_string())?;
+        self.send(path, body)
+            .and_then(|mut reader| reader.read_to_string(&mut answer))
+            .map_err(|e| e.to_string())?;
         let value: Value = serde_json::from_str(&answer).map_err(|e| format!("{e}: {answer}"))?;
         if value.get("error").is_some() { Err(value["error"].to_string()) } else { Ok(value) }
     }
@@ -108,7 +117,12 @@ impl Gateway {
             "key": bytes(prefix), "range_end": bytes(&after(prefix)), "sort_target": "CREATE", "sort_order": "ASCEND",
         });
         let answer = self.post("/v3/kv/range", &question)?;
-        Ok(answer["kvs"].as_array().into_iter().flatten().map(|kv| (text(&kv["key"]), text(&kv["value"]))).collect())
+        Ok(answer["kvs"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|kv| (text(&kv["key"]), text(&kv["value"])))
+            .collect())
     }
 
     /// All that ever happened to keys that begin so, up to now: read from revision 1, in no need of what anybody has recorded.
@@ -121,7 +135,8 @@ impl Gateway {
         }});
         let mut events = Vec::new();
         for line in self.send("/v3/watch", &question).map_err(|e| e.to_string())?.lines() {
-            let value: Value = serde_json::from_str(&line.map_err(|e| e.to_string())?).map_err(|e| e.to_string())?;
+            let value: Value = serde_json::from_str(&line.map_err(|e| e.to_string())?)
+                .map_err(|e| e.to_string())?;
             let result = &value["result"];
             if result.is_null() || result["canceled"] == true {
                 return Err(value.to_string());

@@ -18,7 +18,9 @@ use std::{
     fmt,
 };
 
-use super::history::{Change, Event, Mark, parse_holder, parse_lease, parse_mark, parse_rule, parse_session};
+use super::history::{
+    Change, Event, Mark, parse_holder, parse_lease, parse_mark, parse_rule, parse_session,
+};
 
 /// Who may be inside together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -155,7 +157,11 @@ struct Judge {
 }
 
 /// Judges a lock by all that happened to its keys and to [`Mark`]s. At the end only those may be in line who are named.
-pub(crate) fn judge(history: &[Event], lock: &str, at_the_end: &[i64]) -> Result<Account, Vec<Complaint>> {
+pub(crate) fn judge(
+    history: &[Event],
+    lock: &str,
+    at_the_end: &[i64],
+) -> Result<Account, Vec<Complaint>> {
     let mut judge = Judge {
         rule: Rule { slots: Some(0), sessions: false, drained: true },
         line: BTreeMap::new(),
@@ -184,7 +190,8 @@ pub(crate) fn judge(history: &[Event], lock: &str, at_the_end: &[i64]) -> Result
             }
         }
     }
-    let left: Vec<_> = judge.line.keys().copied().filter(|ticket| !at_the_end.contains(ticket)).collect();
+    let left: Vec<_> =
+        judge.line.keys().copied().filter(|ticket| !at_the_end.contains(ticket)).collect();
     for ticket in left {
         judge.complain(Fault::Ghost { ticket, why: "it is still in line at the end" });
     }
@@ -212,12 +219,16 @@ impl Judge {
         } else if let Some(slot) = key.strip_prefix("s/") {
             let slot = slot.parse().expect("the number of a slot");
             match change {
-                Change::Put { value, lease, .. } => self.slot_taken(slot, parse_holder(value), *lease),
+                Change::Put { value, lease, .. } => {
+                    self.slot_taken(slot, parse_holder(value), *lease)
+                }
                 Change::Delete => drop(self.slots.remove(&slot)),
             }
         } else if let Some(name) = key.strip_prefix("q/") {
             match change {
-                Change::Put { value, created, lease, .. } => self.place_taken(name, value, *created, *lease),
+                Change::Put { value, created, lease, .. } => {
+                    self.place_taken(name, value, *created, *lease)
+                }
                 Change::Delete => self.given_back(name),
             }
         }
@@ -227,7 +238,12 @@ impl Judge {
         if self.tickets.get(name) == Some(&ticket) {
             return; // It has said something more about itself.
         }
-        let place = Place { name: name.into(), session: parse_session(value).into(), admitted: None, inside: None };
+        let place = Place {
+            name: name.into(),
+            session: parse_session(value).into(),
+            admitted: None,
+            inside: None,
+        };
         self.line.insert(ticket, place);
         self.tickets.insert(name.to_owned(), ticket);
         self.account.places += 1;
@@ -250,7 +266,8 @@ impl Judge {
     }
 
     fn given_back(&mut self, name: &str) {
-        if let Some(place) = self.tickets.remove(name).and_then(|ticket| self.line.remove(&ticket)) {
+        if let Some(place) = self.tickets.remove(name).and_then(|ticket| self.line.remove(&ticket))
+        {
             self.account.lost += usize::from(place.inside.is_some());
         }
     }
@@ -275,8 +292,8 @@ impl Judge {
             });
         }
         for (slot, before) in std::mem::take(&mut self.taken_now) {
-            let [before, ticket] =
-                [before, self.slots.get(&slot).cloned()].map(|name| self.tickets.get(&name?).copied());
+            let [before, ticket] = [before, self.slots.get(&slot).cloned()]
+                .map(|name| self.tickets.get(&name?).copied());
             if let (Some(before), Some(ticket)) = (before, ticket) {
                 faults.push(Fault::SlotTwice { slot, tickets: [before, ticket] });
             }
@@ -297,13 +314,19 @@ impl Judge {
         if inside > slots {
             return Some(Fault::TooMany { inside, slots });
         }
-        let session =
-            |name: &String| self.tickets.get(name).and_then(|ticket| self.line.get(ticket)).map(|place| &place.session);
-        let mut others = self.slots.values().filter(|name| session(name) != Some(&self.line[&ticket].session));
+        let session = |name: &String| {
+            self.tickets
+                .get(name)
+                .and_then(|ticket| self.line.get(ticket))
+                .map(|place| &place.session)
+        };
+        let mut others =
+            self.slots.values().filter(|name| session(name) != Some(&self.line[&ticket].session));
         match others.next() {
-            Some(other) if self.rule.sessions => {
-                Some(Fault::TwoSessions { ticket, inside: self.tickets.get(other).copied().unwrap_or(0) })
-            }
+            Some(other) if self.rule.sessions => Some(Fault::TwoSessions {
+                ticket,
+                inside: self.tickets.get(other).copied().unwrap_or(0),
+            }),
             _ => (slot >= slots).then_some(Fault::NoSuchSlot { ticket, slot }),
         }
     }
@@ -329,8 +352,10 @@ impl Judge {
         if me.admitted.is_some() {
             return None;
         }
-        let mut others =
-            self.line.range(..ticket).filter(|(_, place)| self.rule.sessions && place.session != me.session);
+        let mut others = self
+            .line
+            .range(..ticket)
+            .filter(|(_, place)| self.rule.sessions && place.session != me.session);
         if let Some((&inside, _)) = others.clone().find(|(_, place)| place.inside.is_some()) {
             return Some(Fault::TwoSessions { ticket, inside });
         }
@@ -348,7 +373,11 @@ impl Judge {
     fn goes_in(&mut self, ticket: i64, slot: usize, fence: i64) {
         let inside: Vec<_> = self.line.iter().filter(|(_, place)| place.inside.is_some()).collect();
         // The largest number of slots by which one of them was let in: there may be fewer now.
-        let slots = inside.iter().filter_map(|(_, place)| place.admitted).max().max(self.line[&ticket].admitted);
+        let slots = inside
+            .iter()
+            .filter_map(|(_, place)| place.admitted)
+            .max()
+            .max(self.line[&ticket].admitted);
         let mut faults = Vec::new();
         if let Some(slots) = slots
             && inside.len() >= slots

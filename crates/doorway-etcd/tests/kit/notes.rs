@@ -65,7 +65,9 @@ impl FromStr for Note {
         let mut words = line.split(' ');
         let mut word = || words.next().ok_or_else(|| format!("no note: {line}"));
         let number = |text: &str| text.parse::<i64>().map_err(|e| format!("{e}: {line}"));
-        let ("note", at, who, what) = (word()?, number(word()?)?, number(word()?)? as usize, word()?) else {
+        let ("note", at, who, what) =
+            (word()?, number(word()?)?, number(word()?)? as usize, word()?)
+        else {
             return Err(format!("no note: {line}"));
         };
         let what = match what {
@@ -99,14 +101,25 @@ fn passages(notes: &[Note]) -> Vec<Passage> {
     let mut all: Vec<Passage> = Vec::new();
     for Note { at, who, what } in notes {
         let mine = |all: &mut Vec<Passage>, ticket| {
-            let found = all.iter().rposition(|passage| passage.ticket == ticket && passage.who == who);
-            found.unwrap_or_else(|| panic!("{who} has noted nothing of its doorway, ticket {ticket}"))
+            let found =
+                all.iter().rposition(|passage| passage.ticket == ticket && passage.who == who);
+            found.unwrap_or_else(|| {
+                panic!("{who} has noted nothing of its doorway, ticket {ticket}")
+            })
         };
         match what {
             What::Asks(session) => drop(asks.insert(who, (at, session))),
             What::Entered(ticket) => {
                 let (asked, session) = asks.remove(&who).expect("it asked");
-                all.push(Passage { who, session, asked, entered: at, ticket, inside: None, out: i64::MAX });
+                all.push(Passage {
+                    who,
+                    session,
+                    asked,
+                    entered: at,
+                    ticket,
+                    inside: None,
+                    out: i64::MAX,
+                });
             }
             What::In { ticket, slot } => {
                 let i = mine(&mut all, ticket);
@@ -131,7 +144,11 @@ fn passages(notes: &[Note]) -> Vec<Passage> {
 /// Judges what processes noted: who was inside together, and whether they went in in the order of their tickets, and tickets are in the
 /// order of doorways. `tickets` are those that the store has given: each is somebody's, unless somebody asked and was killed or failed before
 /// it could note it. How many went in.
-pub(crate) fn judge_notes(notes: &[Note], rule: Rule, tickets: &[i64]) -> Result<usize, Vec<Complaint>> {
+pub(crate) fn judge_notes(
+    notes: &[Note],
+    rule: Rule,
+    tickets: &[i64],
+) -> Result<usize, Vec<Complaint>> {
     let all = passages(notes);
     let mut complaints = Vec::new();
     let mut complain = |when, fault| complaints.push(Complaint { when, fault });
@@ -155,15 +172,23 @@ pub(crate) fn judge_notes(notes: &[Note], rule: Rule, tickets: &[i64]) -> Result
             let stranger = |other: &&&Passage| rule.sessions && other.session != me.session;
             complain(
                 at,
-                match (ahead.iter().filter(inside).find(stranger), ahead.iter().find(|other| !inside(other))) {
+                match (
+                    ahead.iter().filter(inside).find(stranger),
+                    ahead.iter().find(|other| !inside(other)),
+                ) {
                     (Some(other), _) => Fault::TwoSessions { ticket, inside: other.ticket },
                     (None, Some(other)) => Fault::Overtook { ticket, ahead: other.ticket },
-                    (None, None) => Fault::TooMany { inside: together, slots: rule.slots.unwrap_or(usize::MAX) },
+                    (None, None) => {
+                        Fault::TooMany { inside: together, slots: rule.slots.unwrap_or(usize::MAX) }
+                    }
                 },
             );
         }
-        let shares = |other: &&Passage| other.inside.is_some_and(|(since, its)| since <= at && its == slot);
-        if let Some(other) = all.iter().filter(|other| other.ticket != ticket && at < other.out).find(shares) {
+        let shares =
+            |other: &&Passage| other.inside.is_some_and(|(since, its)| since <= at && its == slot);
+        if let Some(other) =
+            all.iter().filter(|other| other.ticket != ticket && at < other.out).find(shares)
+        {
             complain(at, Fault::SlotTwice { slot, tickets: [other.ticket, ticket] });
         }
     }
@@ -172,10 +197,13 @@ pub(crate) fn judge_notes(notes: &[Note], rule: Rule, tickets: &[i64]) -> Result
         .filter(|&&ticket| all.binary_search_by_key(&ticket, |passage| passage.ticket).is_err())
         .collect();
     let count = |is: fn(&What) -> bool| notes.iter().filter(|note| is(&note.what)).count();
-    let asked = count(|what| matches!(what, What::Asks(_))) - count(|what| matches!(what, What::Entered(_)));
+    let asked = count(|what| matches!(what, What::Asks(_)))
+        - count(|what| matches!(what, What::Entered(_)));
     if nobodys.len() > asked {
         let fault = |&&ticket: &&i64| Fault::Ghost { ticket, why: "nobody has noted it" };
-        complaints.extend(nobodys.iter().map(|ticket| Complaint { when: **ticket, fault: fault(ticket) }));
+        complaints.extend(
+            nobodys.iter().map(|ticket| Complaint { when: **ticket, fault: fault(ticket) }),
+        );
     }
     let inside = all.iter().filter(|passage| passage.inside.is_some()).count();
     if complaints.is_empty() { Ok(inside) } else { Err(complaints) }

@@ -33,7 +33,13 @@ pub(crate) struct Process {
 
 impl Process {
     /// Starts this program again as a client of the lock. It says what it does ([`Process::waits_for`]), and takes it word by word.
-    pub(crate) fn start(endpoints: &[String], lock: &str, which: Which, who: usize, notes: &Notes) -> Self {
+    pub(crate) fn start(
+        endpoints: &[String],
+        lock: &str,
+        which: Which,
+        who: usize,
+        notes: &Notes,
+    ) -> Self {
         let which = match which {
             Which::Mutex => "mutex".to_owned(),
             Which::Semaphore(slots) => slots.to_string(),
@@ -42,7 +48,10 @@ impl Process {
         let mut command = Command::new(env::current_exe().expect("a test knows itself"));
         command
             .args(["--exact", "client_process", "--nocapture", "--test-threads", "1"])
-            .env("DOORWAY_TEST_CLIENT", [endpoints.join(","), lock.into(), which, who.to_string()].join(" "))
+            .env(
+                "DOORWAY_TEST_CLIENT",
+                [endpoints.join(","), lock.into(), which, who.to_string()].join(" "),
+            )
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         dies_with_us(&mut command);
@@ -116,10 +125,22 @@ impl Drop for Process {
 /// What such a process does. Its words: `enter`, `in`, `write`, `leave`; it says when it has done so, and when it is told that it has lost. Or
 /// `work`, until it is `enough`: it says how many passages it made, how many failed, and how many it made in the last two seconds.
 pub(crate) async fn client(arguments: &str) {
-    let [endpoints, lock, which, who] = arguments.split(' ').collect::<Vec<_>>()[..] else { panic!("{arguments}") };
-    let which = if which == "mutex" { Which::Mutex } else { Which::Semaphore(which.parse().expect("slots")) };
+    let [endpoints, lock, which, who] = arguments.split(' ').collect::<Vec<_>>()[..] else {
+        panic!("{arguments}")
+    };
+    let which = if which == "mutex" {
+        Which::Mutex
+    } else {
+        Which::Semaphore(which.parse().expect("slots"))
+    };
     let endpoints: Vec<String> = endpoints.split(',').map(Into::into).collect();
-    let worker = Worker::open(config(&endpoints), lock, which, who.parse().expect("a number"), &Notes::Printed);
+    let worker = Worker::open(
+        config(&endpoints),
+        lock,
+        which,
+        who.parse().expect("a number"),
+        &Notes::Printed,
+    );
     let worker = Arc::new(worker.await.expect("it opens"));
     let (said, mut words) = tokio::sync::mpsc::unbounded_channel();
     thread::spawn(move || {
@@ -162,7 +183,8 @@ pub(crate) async fn client(arguments: &str) {
             "work" => work = Some(tokio::spawn(passages(worker.clone(), enough.clone()))),
             "enough" => {
                 enough.store(true, SeqCst);
-                let [made, failed, lately] = work.take().expect("it works").await.expect("it does not panic");
+                let [made, failed, lately] =
+                    work.take().expect("it works").await.expect("it does not panic");
                 println!("> ended {made} {failed} {lately}");
             }
             other => panic!("{other}"),

@@ -80,7 +80,9 @@ impl Proxy {
             sent += bytes.len();
             let mut buffer = [0; 1 << 16];
             let quiet = std::time::Duration::from_millis(300);
-            while let Ok(Ok(count @ 1..)) = tokio::time::timeout(quiet, stream.read(&mut buffer)).await {
+            while let Ok(Ok(count @ 1..)) =
+                tokio::time::timeout(quiet, stream.read(&mut buffer)).await
+            {
                 answered += count;
             }
         }
@@ -114,7 +116,8 @@ async fn connection(
         heard.push(Vec::new());
         heard.len() - 1
     };
-    let hear = move |bytes: &[u8]| heard.lock().expect("nobody panics")[number].extend_from_slice(bytes);
+    let hear =
+        move |bytes: &[u8]| heard.lock().expect("nobody panics")[number].extend_from_slice(bytes);
     tokio::select! {
         () = pass_on(from_client, to_node, is_cut.clone(), hear) => {}
         () = pass_on(from_node, to_client, is_cut, |_| {}) => {}
@@ -130,7 +133,9 @@ async fn pass_on(
     let mut buffer = [0; 1 << 16];
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
         hear(&buffer[..count]);
-        if is_cut.wait_for(|cut| !cut).await.is_err() || to.write_all(&buffer[..count]).await.is_err() {
+        if is_cut.wait_for(|cut| !cut).await.is_err()
+            || to.write_all(&buffer[..count]).await.is_err()
+        {
             return;
         }
     }

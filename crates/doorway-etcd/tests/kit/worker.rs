@@ -8,7 +8,9 @@ use std::{
     time::Duration,
 };
 
-use doorway_etcd::{Config, Error, GroupLock, Mutex as EtcdMutex, Permit, Place, Semaphore, Store, txn};
+use doorway_etcd::{
+    Config, Error, GroupLock, Mutex as EtcdMutex, Permit, Place, Semaphore, Store, txn,
+};
 
 use super::{
     history::{Mark, mark},
@@ -124,7 +126,11 @@ impl Worker {
 
     /// The doorway.
     pub(crate) async fn enter(&self, session: usize) -> Result<Place, Error> {
-        let session = if matches!(self.which, Which::Group(_)) { format!("s{session}") } else { String::new() };
+        let session = if matches!(self.which, Which::Group(_)) {
+            format!("s{session}")
+        } else {
+            String::new()
+        };
         self.note(What::Asks(session.clone()));
         let place = match &self.lock {
             Lock::Mutex(mutex) => mutex.enter().await,
@@ -148,7 +154,9 @@ impl Worker {
         };
         let (slot, fence) = (permit.slot(), permit.fence() as i64);
         self.note(What::In { ticket, slot });
-        self.write(&permit, Mark::In { ticket, slot, fence }).await.inspect_err(|_| self.note(What::Out(ticket)))?;
+        self.write(&permit, Mark::In { ticket, slot, fence })
+            .await
+            .inspect_err(|_| self.note(What::Out(ticket)))?;
         Ok(permit)
     }
 

@@ -30,7 +30,10 @@ impl Conclude<'_, '_> {
         }
         let space = searched.space.lock().expect("no worker panics");
         // Zero and ∞ are true values whatever is relabelled.
-        let labelled = space.registers.iter().find(|values| values.labels.iter().any(|&all| all != Labels::default()));
+        let labelled = space
+            .registers
+            .iter()
+            .find(|values| values.labels.iter().any(|&all| all != Labels::default()));
         match labelled {
             None => self.holds(property),
             Some(values) => {
@@ -45,7 +48,9 @@ impl Conclude<'_, '_> {
                     bound.push_str(", and take atomic or regular registers");
                 }
                 let name = &values.name;
-                let why = format!("{name} holds tickets, and relabelled tickets say nothing of a bound; {bound}");
+                let why = format!(
+                    "{name} holds tickets, and relabelled tickets say nothing of a bound; {bound}"
+                );
                 self.undecided(property, &why)
             }
         }

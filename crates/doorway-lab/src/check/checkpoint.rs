@@ -162,7 +162,8 @@ impl Keeper {
     fn try_to_write(&self) -> Result<(), CheckpointError> {
         let part = self.part();
         let written = fs::File::create(&part).and_then(|_| fs::remove_file(&part));
-        written.map_err(|error| CheckpointError::Write { path: self.checkpoint.path.clone(), error })
+        written
+            .map_err(|error| CheckpointError::Write { path: self.checkpoint.path.clone(), error })
     }
 
     /// Writes the states of all levels, and of those parts of the last one that are not in it yet. The file is there at
@@ -215,16 +216,23 @@ impl Keeper {
     pub(crate) fn tell(&self, progress: &Progress, kept: io::Result<u64>) {
         match kept {
             Ok(states) => progress.kept.store(states, Relaxed),
-            Err(error) => progress.tell(format!("cannot write {}: {error}", self.checkpoint.path.display())),
+            Err(error) => {
+                progress.tell(format!("cannot write {}: {error}", self.checkpoint.path.display()))
+            }
         }
     }
 
     /// Reads the search that was kept, if there is one.
-    pub(crate) fn load(&mut self, search: &Search<'_, '_>) -> Result<Option<Saved>, CheckpointError> {
+    pub(crate) fn load(
+        &mut self,
+        search: &Search<'_, '_>,
+    ) -> Result<Option<Saved>, CheckpointError> {
         self.try_to_write()?;
         let path = &self.checkpoint.path;
         let mut input = match Input::open(path) {
-            Err(CheckpointError::Read { error, .. }) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(CheckpointError::Read { error, .. }) if error.kind() == ErrorKind::NotFound => {
+                return Ok(None);
+            }
             input => input?,
         };
         let head = input.head()?;
@@ -233,19 +241,25 @@ impl Keeper {
             return Err(CheckpointError::Program { path, theirs: head.program });
         }
         if head.asked != self.asked {
-            return Err(CheckpointError::Asked { path, theirs: head.asked, ours: self.asked.clone() });
+            return Err(CheckpointError::Asked {
+                path,
+                theirs: head.asked,
+                ours: self.asked.clone(),
+            });
         }
         let damaged = |why| CheckpointError::Damaged { path: path.clone(), why };
         let mut space = search.space.lock().expect("no worker panics");
         let mut words = &head.lessons[..];
         while !words.is_empty() {
             // The code of the algorithm may panic on what a made-up lesson says.
-            let learned =
-                Lesson::decode(&mut words).and_then(|lesson| quietly(|| space.learn_again(&lesson)).flatten());
-            learned.ok_or_else(|| damaged("what was learned of the algorithm cannot be learned"))?;
+            let learned = Lesson::decode(&mut words)
+                .and_then(|lesson| quietly(|| space.learn_again(&lesson)).flatten());
+            learned
+                .ok_or_else(|| damaged("what was learned of the algorithm cannot be learned"))?;
         }
         drop(space);
-        let plan = plan_of(&head.bits, &search.widths()).ok_or_else(|| damaged("its states have another form"))?;
+        let plan = plan_of(&head.bits, &search.widths())
+            .ok_or_else(|| damaged("its states have another form"))?;
         let limits = limits(search, &plan);
         let stride = stride(plan.words).ok_or_else(|| damaged("its states have another form"))?;
         if head.stride != stride as u64 || !(head.sizes.len() >= 2 && head.sizes[0] == 1) {
@@ -293,15 +307,19 @@ fn read_level(
 
 /// The plan with fields of these bits, if what has been learned and what is asked fits it.
 fn plan_of(bits: &[u64], least: &Widths) -> Option<Plan> {
-    let bits: Vec<u32> =
-        bits.iter().map(|&bits| u32::try_from(bits).ok().filter(|&bits| bits < 32)).collect::<Option<_>>()?;
+    let bits: Vec<u32> = bits
+        .iter()
+        .map(|&bits| u32::try_from(bits).ok().filter(|&bits| bits < 32))
+        .collect::<Option<_>>()?;
     let (registers, rest) = bits.split_at_checked(least.registers.len())?;
     let (locals, _) = rest.split_at_checked(least.locals.len())?;
-    let enough = |bits: &[u32], least: &[u32]| bits.iter().zip(least).all(|(bits, least)| bits >= least);
+    let enough =
+        |bits: &[u32], least: &[u32]| bits.iter().zip(least).all(|(bits, least)| bits >= least);
     if !enough(registers, &least.registers) || !enough(locals, &least.locals) {
         return None;
     }
-    let plan = Plan::new(&Widths { registers: registers.into(), locals: locals.into(), ..least.clone() });
+    let plan =
+        Plan::new(&Widths { registers: registers.into(), locals: locals.into(), ..least.clone() });
     plan.fields().map(|field| field.bits()).eq(bits).then_some(plan)
 }
 
@@ -315,7 +333,8 @@ fn limits(search: &Search<'_, '_>, plan: &Plan) -> Vec<u64> {
     let passages = plan.passages.iter().map(|_| most(search.rules.bounded, search.passages));
     let retries = search.rules.retries.map_or(1, |retries| most(true, retries));
     let kills = search.rules.kills.map_or(1, |kills| most(true, kills));
-    let rest: Vec<u64> = passages.chain(plan.retries.iter().map(|_| retries)).chain([kills]).collect();
+    let rest: Vec<u64> =
+        passages.chain(plan.retries.iter().map(|_| retries)).chain([kills]).collect();
     // Nothing is remembered beside the states of the search that is kept.
     let nothing = plan.ghosts.iter().chain(&plan.copies).map(|_| 1);
     known.into_iter().chain(rest).chain(nothing).collect()

@@ -51,7 +51,8 @@ pub(crate) fn components(
     edge: impl Fn(u32, u32) -> Next,
     mut visit: impl FnMut(&[u32], u32, &Found),
 ) {
-    let marks = (0..total as u32).map(|state| if included(state) { UNSEEN } else { LEFT_OUT }).collect();
+    let marks =
+        (0..total as u32).map(|state| if included(state) { UNSEEN } else { LEFT_OUT }).collect();
     let mut found = Found { marks };
     // Visited states whose component is not complete, but for those in `calls`.
     let mut stack: Vec<u32> = Vec::new();
@@ -98,7 +99,8 @@ pub(crate) fn components(
                         stack.push(state);
                         continue;
                     }
-                    let above = stack.iter().rev().take_while(|&&s| found.marks[s as usize] >= own).count();
+                    let above =
+                        stack.iter().rev().take_while(|&&s| found.marks[s as usize] >= own).count();
                     let at = stack.len() - above;
                     stack.push(state);
                     for &member in &stack[at..] {
@@ -123,13 +125,16 @@ mod tests {
     fn components_are_mutually_reachable_and_come_after_what_they_reach() {
         let mut seed = 1u64;
         let mut random = |below: u64| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (seed >> 33) % below
         };
         for _ in 0..2000 {
             let total = 1 + random(9) as usize;
-            let edges: Vec<Vec<u32>> =
-                (0..total).map(|_| (0..random(4)).map(|_| random(total as u64) as u32).collect()).collect();
+            let edges: Vec<Vec<u32>> = (0..total)
+                .map(|_| (0..random(4)).map(|_| random(total as u64) as u32).collect())
+                .collect();
             let left_out = random(1 << total);
             let included = |state: u32| left_out >> state & 1 == 0;
             let mut reaches = vec![vec![false; total]; total];
@@ -144,21 +149,38 @@ mod tests {
             }
             let mut number_of = vec![None; total];
             let mut numbers = 0;
-            let edge = |state: u32, i: u32| edges[state as usize].get(i as usize).map_or(Next::End, |&to| Next::To(to));
+            let edge = |state: u32, i: u32| {
+                edges[state as usize].get(i as usize).map_or(Next::End, |&to| Next::To(to))
+            };
             components(total, included, edge, |members, number, found| {
                 assert_eq!(number, numbers, "{edges:?}");
                 numbers += 1;
                 for &member in members {
-                    assert_eq!((number_of[member as usize], found.of(member)), (None, Some(number)), "{edges:?}");
+                    assert_eq!(
+                        (number_of[member as usize], found.of(member)),
+                        (None, Some(number)),
+                        "{edges:?}"
+                    );
                     number_of[member as usize] = Some(number);
                 }
             });
             for a in 0..total {
-                assert_eq!(number_of[a].is_some(), included(a as u32), "{edges:?} without {left_out:b}");
+                assert_eq!(
+                    number_of[a].is_some(),
+                    included(a as u32),
+                    "{edges:?} without {left_out:b}"
+                );
                 for b in (0..total).filter(|&b| included(a as u32) && included(b as u32)) {
                     let together = reaches[a][b] && reaches[b][a];
-                    assert_eq!(number_of[a] == number_of[b], together, "{edges:?} without {left_out:b}");
-                    assert!(!reaches[a][b] || number_of[b] <= number_of[a], "{edges:?} without {left_out:b}");
+                    assert_eq!(
+                        number_of[a] == number_of[b],
+                        together,
+                        "{edges:?} without {left_out:b}"
+                    );
+                    assert!(
+                        !reaches[a][b] || number_of[b] <= number_of[a],
+                        "{edges:?} without {left_out:b}"
+                    );
                 }
             }
         }

@@ -136,7 +136,8 @@ pub fn most(subject: &dyn Subject, limits: &Limits, progress: &Progress) -> Resu
         bound: None,
         charge: None,
     };
-    let space = Mutex::new(Space::new(subject, RegisterKind::Atomic, relabel.then_some(rules.gap))?);
+    let space =
+        Mutex::new(Space::new(subject, RegisterKind::Atomic, relabel.then_some(rules.gap))?);
     let room = Room::new(None, None);
     let search = |charge| Search {
         space: &space,
@@ -190,7 +191,8 @@ impl Then for Find<'_> {
             Charge::Homes => 0..n,
             Charge::Caches(p) => p..p + 1,
         };
-        let unknown = |why: String| Ok(processes.clone().map(|_| Most::Unknown(why.clone())).collect());
+        let unknown =
+            |why: String| Ok(processes.clone().map(|_| Most::Unknown(why.clone())).collect());
         match &searched.end {
             End::Fault(fault) => return Err(fault.clone()),
             End::Exhausted => {}
@@ -200,14 +202,20 @@ impl Then for Find<'_> {
         }
         let numbers = searched.store.numbers(self.workers);
         let graph = Graph::build(searched, &numbers, Extras::default(), self.workers);
-        let Some(graph) = graph else { return unknown("too many states for a graph of them".into()) };
+        let Some(graph) = graph else {
+            return unknown("too many states for a graph of them".into());
+        };
         let confirm = Confirm { searched, numbers: &numbers, subject: self.subject };
         Ok(processes
             .map(|p| match dearest(&graph, p) {
-                Dearest::Bounded(most, walk) if confirm.pays(p, &walk) == Some(most) => Most::Exactly(most),
+                Dearest::Bounded(most, walk) if confirm.pays(p, &walk) == Some(most) => {
+                    Most::Exactly(most)
+                }
                 Dearest::Bounded(most, _) => Most::AtMost(most),
                 Dearest::Unbounded(walk) if confirm.pays_for_ever(p, &walk) => Most::Unbounded,
-                Dearest::Unbounded(_) => Most::Unknown("unbounded, but only with relabelled tickets".into()),
+                Dearest::Unbounded(_) => {
+                    Most::Unknown("unbounded, but only with relabelled tickets".into())
+                }
             })
             .collect())
     }
@@ -264,7 +272,8 @@ impl<const W: usize> Confirm<'_, '_, '_, W> {
             payer.note(event);
             steps += 1;
             let ends = event.process == p && event.to == Region::Remainder;
-            let unpaid = steps % walk.len() == 0 && std::mem::replace(&mut before, payer.paid) == payer.paid;
+            let unpaid =
+                steps % walk.len() == 0 && std::mem::replace(&mut before, payer.paid) == payer.paid;
             ends || unpaid
         })
     }

@@ -24,7 +24,10 @@ use crate::{
 };
 
 /// The run that a violating step ends.
-pub(crate) fn ending_in<const W: usize>(searched: &Searched<'_, '_, W>, found: &Found<W>) -> Vec<(Key<W>, Step<W>)> {
+pub(crate) fn ending_in<const W: usize>(
+    searched: &Searched<'_, '_, W>,
+    found: &Found<W>,
+) -> Vec<(Key<W>, Step<W>)> {
     // The last level is the empty one to come; before it is what was found from the level of the violating step.
     let depth = searched.store.levels.len() - 3;
     let mut trail = searched.trail(found.from, depth);
@@ -65,7 +68,8 @@ pub(crate) fn following<const W: usize>(
 ) -> Vec<(Key<W>, Step<W>)> {
     let key = |state: u32| searched.store.key(numbers, state);
     let mut trail = searched.trail(key(start), numbers.depth(start));
-    let edges: Vec<Edge> = walk.iter().map(|&(from, p, to)| Edge { from, p, to, remote: false }).collect();
+    let edges: Vec<Edge> =
+        walk.iter().map(|&(from, p, to)| Edge { from, p, to, remote: false }).collect();
     trail.extend(along(searched, numbers, &edges));
     trail
 }
@@ -148,7 +152,9 @@ pub(crate) fn concretise<const W: usize>(
     property: Property,
     lasso: Option<(&Lasso, usize)>,
 ) -> Option<Trace> {
-    SPREADS.into_iter().find_map(|spread| concretise_with(searched, subject, trail, property, lasso, spread))
+    SPREADS
+        .into_iter()
+        .find_map(|spread| concretise_with(searched, subject, trail, property, lasso, spread))
 }
 
 fn concretise_with<const W: usize>(
@@ -200,26 +206,42 @@ pub(crate) fn turn<const W: usize>(
     let known = space.known(step.p, local).moves[step.index as usize];
     let garbage = match step.garbage {
         None => None,
-        Some(Garbage::Value(value)) => Some(space.registers[known.register? as usize].value(value).word() as u64),
+        Some(Garbage::Value(value)) => {
+            Some(space.registers[known.register? as usize].value(value).word() as u64)
+        }
         Some(Garbage::Position(position)) => {
             let numbers = searched.plan.unpack(key);
             let registers = searched.plan.registers.len();
             let labels = space.labels(&numbers[..registers], &numbers[registers..]);
-            Some(raw::number(true_ticket(&labels, &tickets(machine), position, searched.rules.gap, spread)?))
+            Some(raw::number(true_ticket(
+                &labels,
+                &tickets(machine),
+                position,
+                searched.rules.gap,
+                spread,
+            )?))
         }
     };
     Some(Turn { process: step.p, choice: known.choice, garbage })
 }
 
 /// The ticket that stands to `tickets` as the position does to `labels`.
-fn true_ticket(labels: &[u32], tickets: &[Ticket], position: Position, gap: u32, spread: u64) -> Option<Ticket> {
+fn true_ticket(
+    labels: &[u32],
+    tickets: &[Ticket],
+    position: Position,
+    gap: u32,
+    spread: u64,
+) -> Option<Ticket> {
     if labels.len() != tickets.len() {
         return None;
     }
-    let shifted =
-        |label: u32| if label >= position.split && position.split > 0 { label + position.extra } else { label };
+    let shifted = |label: u32| {
+        if label >= position.split && position.split > 0 { label + position.extra } else { label }
+    };
     let at = labels.partition_point(|&label| shifted(label) < position.label);
-    let (low, low_true) = if at == 0 { (0, 0) } else { (shifted(labels[at - 1]), raw::number(tickets[at - 1])) };
+    let (low, low_true) =
+        if at == 0 { (0, 0) } else { (shifted(labels[at - 1]), raw::number(tickets[at - 1])) };
     let up = u64::from(position.label - low);
     match labels.get(at) {
         _ if position.label == 0 => Some(Ticket::ZERO),
@@ -244,22 +266,30 @@ fn true_ticket(labels: &[u32], tickets: &[Ticket], position: Position, gap: u32,
 
 fn safety_words(subject: &dyn Subject, property: Property, p: usize, overtaken: u32) -> String {
     let k = subject.size().k;
-    let others: Vec<String> = (0..32).filter(|q| overtaken >> q & 1 == 1).map(|q| q.to_string()).collect();
+    let others: Vec<String> =
+        (0..32).filter(|q| overtaken >> q & 1 == 1).map(|q| q.to_string()).collect();
     let others = others.join(", ");
     match property {
         Property::MutualExclusion => "two processes are in the critical section".into(),
-        Property::SessionExclusion => "two processes of different sessions are in the critical section".into(),
-        Property::KExclusion => format!("{} processes are in the critical section, k is {k}", k + 1),
+        Property::SessionExclusion => {
+            "two processes of different sessions are in the critical section".into()
+        }
+        Property::KExclusion => {
+            format!("{} processes are in the critical section, k is {k}", k + 1)
+        }
         Property::BoundedRegisters => "a register holds more than the bound".into(),
         Property::Fcfs | Property::KFcfs | Property::OrderedEntry => {
-            format!("process {p} enters before process {others}, who was through the doorway when {p} began")
+            format!(
+                "process {p} enters before process {others}, who was through the doorway when {p} began"
+            )
         }
         Property::Fife => format!(
             "process {p} has entered before process {others}, who was through the doorway when {p} began \
              and is not enabled"
         ),
         Property::Invariant(name) => {
-            let declared = subject.claims().invariants.iter().find(|invariant| invariant.name == name);
+            let declared =
+                subject.claims().invariants.iter().find(|invariant| invariant.name == name);
             declared.map_or(String::new(), |invariant| format!("this breaks: {}", invariant.says))
         }
         _ => String::new(),
@@ -277,7 +307,9 @@ fn progress_words(property: Property, victim: usize, crashed: &[usize]) -> Strin
         Property::BoundedDoorway => format!("process {victim} never finishes its doorway"),
         Property::BoundedExit => format!("process {victim} never finishes its exit section"),
         Property::ConcurrentEntry | Property::ConcurrentOccupancy => {
-            format!("process {victim} keeps waiting, although nobody with another session is active")
+            format!(
+                "process {victim} keeps waiting, although nobody with another session is active"
+            )
         }
         Property::StrongConcurrentEntry => format!(
             "process {victim} keeps waiting, although it was through its doorway before everybody active with another \

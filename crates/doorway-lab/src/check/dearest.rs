@@ -66,7 +66,12 @@ pub(crate) fn dearest(graph: &Graph, p: usize) -> Dearest {
 }
 
 /// The shortest way from a state along steps that are `allowed` to and over one that is `wanted`.
-fn way(graph: &Graph, start: u32, allowed: impl Fn(&Edge) -> bool, wanted: impl Fn(&Edge) -> bool) -> Vec<Edge> {
+fn way(
+    graph: &Graph,
+    start: u32,
+    allowed: impl Fn(&Edge) -> bool,
+    wanted: impl Fn(&Edge) -> bool,
+) -> Vec<Edge> {
     let mut came: FxHashMap<u32, Edge> = FxHashMap::default();
     let mut queue = VecDeque::from([start]);
     while let Some(from) = queue.pop_front() {

@@ -51,7 +51,9 @@ impl Way {
         match property {
             _ if safety_event(property) != 0 => Self::Safety(safety_event(property)),
             Property::BoundedDoorway | Property::BoundedExit => Self::Section,
-            Property::Fcfs | Property::KFcfs | Property::Fife | Property::OrderedEntry => Self::Order,
+            Property::Fcfs | Property::KFcfs | Property::Fife | Property::OrderedEntry => {
+                Self::Order
+            }
             Property::FifoEnabling | Property::KDeadlockAvoidance => Self::Enabling,
             _ => match ghost(property, subject) {
                 Some((ghost, watch)) => Self::Remembering(ghost, watch),
@@ -143,10 +145,13 @@ impl Then for Conclude<'_, '_> {
         let shared_values = match &searched.end {
             // That takes a while, and a search that is interrupted is to end.
             End::Cancelled => 0,
-            _ => self.timings.stage("shared values", || searched.shared_values(self.search.workers)),
+            _ => {
+                self.timings.stage("shared values", || searched.shared_values(self.search.workers))
+            }
         };
         let space = searched.space.lock().expect("no worker panics");
-        let numbers = space.registers.iter().flat_map(|values| values.iter()).map(|value| value.magnitude());
+        let numbers =
+            space.registers.iter().flat_map(|values| values.iter()).map(|value| value.magnitude());
         Ok(Report {
             complete: matches!(searched.end, End::Exhausted),
             states: searched.store.states() as u64,
@@ -159,8 +164,9 @@ impl Then for Conclude<'_, '_> {
             relabelled: searched.rules.relabel,
             shared_values,
             max_register: if searched.rules.relabel { None } else { numbers.max() },
-            bits: (!searched.rules.relabel)
-                .then(|| space.registers.iter().map(|values| u64::from(bits_for(values.len()))).sum()),
+            bits: (!searched.rules.relabel).then(|| {
+                space.registers.iter().map(|values| u64::from(bits_for(values.len()))).sum()
+            }),
             retries: searched.rules.retries,
             locals: None,
             verdicts,
@@ -171,27 +177,40 @@ impl Then for Conclude<'_, '_> {
 }
 
 impl Conclude<'_, '_> {
-    fn verdicts<const W: usize>(&self, searched: &Searched<'_, '_, W>) -> Result<Vec<Verdict>, Fault> {
-        let asked: Vec<(Property, Way)> =
-            self.options.properties.iter().map(|&property| (property, Way::of(property, self.subject))).collect();
+    fn verdicts<const W: usize>(
+        &self,
+        searched: &Searched<'_, '_, W>,
+    ) -> Result<Vec<Verdict>, Fault> {
+        let asked: Vec<(Property, Way)> = self
+            .options
+            .properties
+            .iter()
+            .map(|&property| (property, Way::of(property, self.subject)))
+            .collect();
         // What needs the graph is decided first, so that the graph is gone before a second search
         // needs its room.
         let exhausted = matches!(searched.end, End::Exhausted);
         let open = if exhausted { self.open_sections(searched, &asked) } else { Vec::new() };
         let facts = exhausted.then(|| self.facts(searched, &asked, &open)).flatten();
         let first = |&(property, way): &(Property, Way)| {
-            let bounded =
-                bounded_section(property).map(|(bounded, _)| bounded).filter(|bounded| open.contains(bounded));
-            let unbounded = bounded.and_then(|bounded| self.unbounded(searched, facts.as_ref(), property, bounded));
+            let bounded = bounded_section(property)
+                .map(|(bounded, _)| bounded)
+                .filter(|bounded| open.contains(bounded));
+            let unbounded = bounded
+                .and_then(|bounded| self.unbounded(searched, facts.as_ref(), property, bounded));
             unbounded.or_else(|| self.first_verdict(searched, facts.as_ref(), property, way))
         };
         let first: Vec<Option<Verdict>> = asked.iter().map(first).collect();
         drop(facts);
-        let rest = |(verdict, &(property, way)): (Option<Verdict>, &(Property, Way))| match (verdict, way) {
-            (Some(verdict), _) => Ok(verdict),
-            (None, Way::Remembering(ghost, watch)) => self.remembering(searched, property, ghost, watch),
-            (None, _) => Ok(self.without_graph(searched, property)),
-        };
+        let rest =
+            |(verdict, &(property, way)): (Option<Verdict>, &(Property, Way))| match (verdict, way)
+            {
+                (Some(verdict), _) => Ok(verdict),
+                (None, Way::Remembering(ghost, watch)) => {
+                    self.remembering(searched, property, ghost, watch)
+                }
+                (None, _) => Ok(self.without_graph(searched, property)),
+            };
         first.into_iter().zip(&asked).map(rest).collect()
     }
 
@@ -203,11 +222,16 @@ impl Conclude<'_, '_> {
         asked: &[(Property, Way)],
     ) -> Vec<Property> {
         let space = searched.space.lock().expect("no worker panics");
-        let mut sections: Vec<_> = asked.iter().filter_map(|&(property, _)| bounded_section(property)).collect();
+        let mut sections: Vec<_> =
+            asked.iter().filter_map(|&(property, _)| bounded_section(property)).collect();
         sections.sort_by_key(|&(bounded, _)| bounded == Property::BoundedExit);
         sections.dedup();
         let leaves = |region| (0..self.subject.size().n).all(|p| space.leaves(p, region));
-        sections.into_iter().filter(|&(_, region)| !leaves(region)).map(|(bounded, _)| bounded).collect()
+        sections
+            .into_iter()
+            .filter(|&(_, region)| !leaves(region))
+            .map(|(bounded, _)| bounded)
+            .collect()
     }
 
     /// The verdict on a property if a section is not bounded that it says is; `bounded` says that alone.
@@ -218,12 +242,16 @@ impl Conclude<'_, '_> {
         property: Property,
         bounded: Property,
     ) -> Option<Verdict> {
-        let Some(Facts { numbered, kept, .. }) = facts else { return Some(self.without_graph(searched, property)) };
+        let Some(Facts { numbered, kept, .. }) = facts else {
+            return Some(self.without_graph(searched, property));
+        };
         let verdict = self.progress(searched, numbered, kept, bounded);
         (verdict.holds != Some(true)).then(|| {
             let scope = match property == bounded {
                 true => verdict.scope,
-                false => format!("its doorway is not bounded, and so fixes no order: {}", verdict.scope),
+                false => {
+                    format!("its doorway is not bounded, and so fixes no order: {}", verdict.scope)
+                }
             };
             Verdict { property, scope, ..verdict }
         })
@@ -244,17 +272,28 @@ impl Conclude<'_, '_> {
         }
         Some(match (&searched.end, way) {
             (End::Violation(found), Way::Safety(event)) if found.events & event != 0 => self
-                .showing(property, || concretise(searched, self.subject, &ending_in(searched, found), property, None)),
-            (End::Exhausted, Way::Safety(_)) if property == Property::BoundedRegisters => self.bounded(searched),
+                .showing(property, || {
+                    concretise(searched, self.subject, &ending_in(searched, found), property, None)
+                }),
+            (End::Exhausted, Way::Safety(_)) if property == Property::BoundedRegisters => {
+                self.bounded(searched)
+            }
             (End::Exhausted, Way::Safety(_) | Way::Section) => self.holds(property),
             (End::Exhausted, Way::Remembering(..)) => return None,
             (End::Exhausted, _) => self.on_graph(searched, facts?, property),
-            (End::Violation(_), _) => self.undecided(property, "the search stopped at the violation of another"),
+            (End::Violation(_), _) => {
+                self.undecided(property, "the search stopped at the violation of another")
+            }
             (End::Cancelled, _) => self.undecided(property, "the search was interrupted"),
-            (End::NoRoom(why), _) => self.undecided(property, &format!("no room for more states: {why}")),
+            (End::NoRoom(why), _) => {
+                self.undecided(property, &format!("no room for more states: {why}"))
+            }
             _ => self.undecided(
                 property,
-                &format!("the search stopped at {} states: raise --max-states", searched.store.states()),
+                &format!(
+                    "the search stopped at {} states: raise --max-states",
+                    searched.store.states()
+                ),
             ),
         })
     }
@@ -276,8 +315,13 @@ impl Conclude<'_, '_> {
         if progress.is_empty() && order.is_empty() && !enabling {
             return None;
         }
-        let unopposed = |property| matches!(property, Property::ConcurrentEntry | Property::ConcurrentOccupancy);
-        let extras = Extras { unopposed: progress.iter().copied().any(unopposed), beginnings: !order.is_empty() };
+        let unopposed = |property| {
+            matches!(property, Property::ConcurrentEntry | Property::ConcurrentOccupancy)
+        };
+        let extras = Extras {
+            unopposed: progress.iter().copied().any(unopposed),
+            beginnings: !order.is_empty(),
+        };
         let numbered = self.numbered(searched, extras)?;
         let Numbered { graph, numbers } = &numbered;
         let workers = self.search.workers;
@@ -287,39 +331,61 @@ impl Conclude<'_, '_> {
         let (k, ordered) = (self.subject.size().k, self.subject.size().in_order());
         let order_on = Order { graph, end_of_level: &end_of_level, k, ordered, kept_out };
         let overtakings = order_on.violations(&order, workers, self.timings);
-        let enabling =
-            enabling.then(|| self.timings.stage("enabling", || Enabling::of(graph, kept_out.clone(), workers)));
+        let enabling = enabling.then(|| {
+            self.timings.stage("enabling", || Enabling::of(graph, kept_out.clone(), workers))
+        });
         Some(Facts { numbered, kept, overtakings, enabling })
     }
 
     /// The graph of a search; `None` if there are too many states, or more than memory holds a graph of.
-    pub(super) fn numbered<const W: usize>(&self, searched: &Searched<'_, '_, W>, extras: Extras) -> Option<Numbered> {
+    pub(super) fn numbered<const W: usize>(
+        &self,
+        searched: &Searched<'_, '_, W>,
+        extras: Extras,
+    ) -> Option<Numbered> {
         let workers = self.search.workers;
         let room = searched.room;
         if graph::bytes(searched, extras, workers) > room.limit() - room.used() {
             return None;
         }
         let numbers = self.timings.stage("numbers", || searched.store.numbers(workers));
-        let graph = self.timings.stage("graph", || Graph::build(searched, &numbers, extras, workers))?;
+        let graph =
+            self.timings.stage("graph", || Graph::build(searched, &numbers, extras, workers))?;
         Some(Numbered { graph, numbers })
     }
 
     /// Finds where processes can be kept from the critical section, and which of these properties
     /// that violates.
-    pub(super) fn kept(&self, numbered: &Numbered, progress: Vec<Property>, kept_out: bool) -> Kept {
+    pub(super) fn kept(
+        &self,
+        numbered: &Numbered,
+        progress: Vec<Property>,
+        kept_out: bool,
+    ) -> Kept {
         let Numbered { graph, numbers } = numbered;
         let wanted = Wanted { progress, kept_out, crashes: self.options.crashes };
         kept::look(graph, &wanted, &|state| numbers.depth(state), self.search.workers, self.timings)
     }
 
     /// The verdict that follows from what was found on the graph.
-    fn on_graph<const W: usize>(&self, searched: &Searched<'_, '_, W>, facts: &Facts, property: Property) -> Verdict {
+    fn on_graph<const W: usize>(
+        &self,
+        searched: &Searched<'_, '_, W>,
+        facts: &Facts,
+        property: Property,
+    ) -> Verdict {
         let Facts { numbered, kept, overtakings, enabling } = facts;
         match (property, enabling) {
-            (Property::FifoEnabling, Some(enabling)) => self.fifo_enabling(searched, numbered, enabling),
-            (Property::KDeadlockAvoidance, Some(enabling)) => self.k_deadlock_avoidance(searched, numbered, enabling),
+            (Property::FifoEnabling, Some(enabling)) => {
+                self.fifo_enabling(searched, numbered, enabling)
+            }
+            (Property::KDeadlockAvoidance, Some(enabling)) => {
+                self.k_deadlock_avoidance(searched, numbered, enabling)
+            }
             _ => match overtakings.iter().find(|(of, _)| *of == property) {
-                Some((_, found)) => self.overtaken(searched, numbered, &kept.kept_out, property, found),
+                Some((_, found)) => {
+                    self.overtaken(searched, numbered, &kept.kept_out, property, found)
+                }
                 None => self.progress(searched, numbered, kept, property),
             },
         }
@@ -367,7 +433,11 @@ impl Conclude<'_, '_> {
     }
 
     /// A violation, if `run` finds a run of it with true values.
-    pub(super) fn showing(&self, property: Property, run: impl FnOnce() -> Option<Trace>) -> Verdict {
+    pub(super) fn showing(
+        &self,
+        property: Property,
+        run: impl FnOnce() -> Option<Trace>,
+    ) -> Verdict {
         let trace = self.timings.stage(format!("counterexample to {property}"), run);
         self.violated(property, trace)
     }

@@ -30,7 +30,11 @@ impl Domain {
 
     /// Returns every value that an overlapping read may return, with these tickets; `None` if there
     /// are too many. `any` is some value of the register.
-    pub(crate) fn values(&self, any: &dyn Erased, tickets: &[Ticket]) -> Option<Vec<Box<dyn Erased>>> {
+    pub(crate) fn values(
+        &self,
+        any: &dyn Erased,
+        tickets: &[Ticket],
+    ) -> Option<Vec<Box<dyn Erased>>> {
         match self {
             Self::Declared(values) => Some(values.iter().map(|value| value.copy()).collect()),
             Self::Type | Self::Any => any.domain(tickets),
@@ -53,7 +57,8 @@ impl Domain {
                     ticket
                 });
                 let Some(plain) = value.domain(&[]) else { return Ok(()) };
-                let with = |ticket: Ticket| value.domain(&[ticket]).is_some_and(|values| among(&values));
+                let with =
+                    |ticket: Ticket| value.domain(&[ticket]).is_some_and(|values| among(&values));
                 if among(&plain) || tickets.into_iter().any(with) {
                     return Ok(());
                 }
@@ -69,7 +74,9 @@ fn listed(values: &[Box<dyn Erased>]) -> String {
     const FEW: usize = 8;
     let all: Vec<String> = values.iter().map(|value| value.text()).collect();
     match &all[..] {
-        [few @ .., last] if few.len() >= FEW => format!("{{{}, …, {last}}}", few[..FEW - 1].join(", ")),
+        [few @ .., last] if few.len() >= FEW => {
+            format!("{{{}, …, {last}}}", few[..FEW - 1].join(", "))
+        }
         few => format!("{{{}}}", few.join(", ")),
     }
 }

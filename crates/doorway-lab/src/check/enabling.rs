@@ -49,8 +49,9 @@ impl Enabling {
     /// The processes that are T-waiting and those that are E-waiting.
     pub(crate) fn waiting(&self, graph: &Graph, state: u32) -> (u32, u32) {
         let all = u32::from(self.waiting[state as usize]);
-        let leaving =
-            (0..graph.n).filter(|&p| graph.region(state, p) == Region::Exit).fold(0, |set, p: usize| set | 1 << p);
+        let leaving = (0..graph.n)
+            .filter(|&p| graph.region(state, p) == Region::Exit)
+            .fold(0, |set, p: usize| set | 1 << p);
         (all & !leaving, all & leaving)
     }
 
@@ -63,7 +64,12 @@ impl Enabling {
 
 /// A way from the state on which `p` is kept from `goal` for ever, and the loop at its end: none if it ends where `p` takes
 /// no more steps. `None` if there is no such way, which is to say that `p` is enabled.
-pub(crate) fn kept_from(graph: &Graph, state: u32, p: usize, goal: Region) -> Option<(Walk, Option<Lasso>)> {
+pub(crate) fn kept_from(
+    graph: &Graph,
+    state: u32,
+    p: usize,
+    goal: Region,
+) -> Option<(Walk, Option<Lasso>)> {
     let steps = Steps::avoiding(p, goal);
     let mut end = vec![NONE; graph.states()];
     let mut parts = 0;
@@ -87,7 +93,8 @@ pub(crate) fn kept_from(graph: &Graph, state: u32, p: usize, goal: Region) -> Op
     if graph.steps(at).all(|(q, _)| q != p) {
         return Some((walk, None));
     }
-    let members = (0..graph.states() as u32).filter(|&s| end[s as usize] == end[at as usize]).collect();
+    let members =
+        (0..graph.states() as u32).filter(|&s| end[s as usize] == end[at as usize]).collect();
     Some((walk, Some(Lasso { members, movers: 1 << p, crashed: 0, steps, victim: p })))
 }
 
@@ -168,12 +175,17 @@ pub(crate) struct Overtaking {
 
 /// A shortest run that violates FIFO enabling, if there is one. `depth` is how many steps a state is away from the start;
 /// states are numbered in that order.
-pub(crate) fn overtaking(graph: &Graph, enabling: &Enabling, depth: impl Fn(u32) -> usize) -> Option<Overtaking> {
+pub(crate) fn overtaking(
+    graph: &Graph,
+    enabling: &Enabling,
+    depth: impl Fn(u32) -> usize,
+) -> Option<Overtaking> {
     let mut best: Option<(usize, Overtaking)> = None;
     for leaving in [false, true] {
         for i in 0..graph.n {
             let waits = |state: u32| {
-                enabling.waiting[state as usize] >> i & 1 == 1 && (graph.region(state, i) == Region::Exit) == leaving
+                enabling.waiting[state as usize] >> i & 1 == 1
+                    && (graph.region(state, i) == Region::Exit) == leaving
             };
             for j in (0..graph.n).filter(|&j| j != i) {
                 let limit = best.as_ref().map_or(usize::MAX, |(steps, _)| *steps);
@@ -188,7 +200,10 @@ pub(crate) fn overtaking(graph: &Graph, enabling: &Enabling, depth: impl Fn(u32)
                     limit,
                 );
                 if let Some((steps, start, walk)) = found {
-                    best = Some((steps, Overtaking { start, walk, overtaker: j, overtaken: i, leaving }));
+                    best = Some((
+                        steps,
+                        Overtaking { start, walk, overtaker: j, overtaken: i, leaving },
+                    ));
                 }
             }
         }
@@ -208,7 +223,8 @@ fn overtakes(
 ) -> Option<(usize, u32, Walk)> {
     let mut tree = Tree::new(graph);
     // Breadth first from all beginnings at once, each entering the queue when its turn comes.
-    let mut roots = (0..graph.states() as u32).filter(|&state| waits(state) && begins(state)).peekable();
+    let mut roots =
+        (0..graph.states() as u32).filter(|&state| waits(state) && begins(state)).peekable();
     let mut queue: VecDeque<(u32, usize)> = VecDeque::new();
     loop {
         let root_first = match (roots.peek(), queue.front()) {
@@ -266,13 +282,16 @@ pub(crate) fn standstill(graph: &Graph, enabling: &Enabling, k: usize) -> Option
         |_| true,
         still,
         |members, number, found| {
-            let goes_round = members
-                .iter()
-                .any(|&state| graph.steps(state).any(|(p, to)| found.of(to) == Some(number) && still(state, p, to)));
+            let goes_round = members.iter().any(|&state| {
+                graph
+                    .steps(state)
+                    .any(|(p, to)| found.of(to) == Some(number) && still(state, p, to))
+            });
             let stops = goes_round
                 || members.iter().any(|&state| {
                     graph.steps(state).any(|(p, to)| {
-                        let leads = found.of(to).is_some_and(|at| at != number && leads[at as usize]);
+                        let leads =
+                            found.of(to).is_some_and(|at| at != number && leads[at as usize]);
                         leads && still(state, p, to)
                     })
                 });
@@ -281,7 +300,8 @@ pub(crate) fn standstill(graph: &Graph, enabling: &Enabling, k: usize) -> Option
                 members.iter().for_each(|&state| part[state as usize] = number);
             }
             if stops {
-                let blamed = members.iter().copied().filter(|&state| is_to_blame(graph, enabling, state, k));
+                let blamed =
+                    members.iter().copied().filter(|&state| is_to_blame(graph, enabling, state, k));
                 start = start.min(blamed.min().unwrap_or(NONE));
             }
         },
@@ -290,15 +310,17 @@ pub(crate) fn standstill(graph: &Graph, enabling: &Enabling, k: usize) -> Option
         return None;
     }
     let (walk, at) = shortest(graph, start, still, |state| part[state as usize] != NONE)?;
-    let members: Vec<u32> =
-        (0..graph.states() as u32).filter(|&state| part[state as usize] == part[at as usize]).collect();
+    let members: Vec<u32> = (0..graph.states() as u32)
+        .filter(|&state| part[state as usize] == part[at as usize])
+        .collect();
     let inside = |to: &u32| part[*to as usize] == part[at as usize];
     // A failed wait makes the shortest loop.
     let rounds = || graph.steps(at).filter(|(p, to)| inside(to) && still(at, *p, *to));
     let (mover, _) = rounds().find(|(_, to)| *to == at).or_else(|| rounds().next())?;
     let (entering, leaving) = enabling.waiting(graph, start);
     let victim = (entering | leaving).trailing_zeros() as usize;
-    let lasso = Lasso { members, movers: 1 << mover, crashed: 0, steps: Steps::standing_still(), victim };
+    let lasso =
+        Lasso { members, movers: 1 << mover, crashed: 0, steps: Steps::standing_still(), victim };
     Some(Standstill { start, walk, at, lasso })
 }
 

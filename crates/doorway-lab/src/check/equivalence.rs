@@ -120,8 +120,11 @@ pub fn equivalent(
     }
     let started = Instant::now();
     let mut sides = [Side::new(first, passages.is_none())?, Side::new(second, passages.is_none())?];
-    let start: Vec<u32> =
-        sides.iter().flat_map(|side| vec![0; side.width()]).chain(vec![passages.unwrap_or(1); n]).collect();
+    let start: Vec<u32> = sides
+        .iter()
+        .flat_map(|side| vec![0; side.width()])
+        .chain(vec![passages.unwrap_or(1); n])
+        .collect();
     let mut product = Product::new(start);
     let end = product.explore(&mut sides, passages.is_some(), max_states, progress)?;
     let difference = match end {
@@ -149,17 +152,23 @@ pub fn equivalent(
     let scope = match end {
         End::Exhausted => format!("every schedule: {reach}"),
         End::Difference(..) => match &difference {
-            Some(difference) => format!("a schedule of {} steps, replayed: {reach}", difference.steps.len()),
+            Some(difference) => {
+                format!("a schedule of {} steps, replayed: {reach}", difference.steps.len())
+            }
             None => undecided("the relabelled schedule has no true run"),
         },
         End::Guess(name) => undecided(&format!(
             "a new ticket of {name} falls inside a gap of unknown width; bound the passages, say with --passages 3"
         )),
-        End::Full => undecided(&format!("the search stopped at {} states: raise --max-states", product.len())),
+        End::Full => undecided(&format!(
+            "the search stopped at {} states: raise --max-states",
+            product.len()
+        )),
         End::Cancelled => undecided("the search was interrupted"),
     };
     let registers = sides[0].registers;
-    let shared: FxHashSet<&[u32]> = (0..product.len()).map(|state| &product.state(state)[..registers]).collect();
+    let shared: FxHashSet<&[u32]> =
+        (0..product.len()).map(|state| &product.state(state)[..registers]).collect();
     let values = sides[0].space.registers.iter().flat_map(|values| values.iter());
     Ok(Comparison {
         complete,
@@ -169,7 +178,11 @@ pub fn equivalent(
         bytes_per_state: product.bytes() / product.len(),
         relabelled,
         shared_values: shared.len(),
-        max_register: if sides[0].relabel { None } else { values.map(|value| value.magnitude()).max() },
+        max_register: if sides[0].relabel {
+            None
+        } else {
+            values.map(|value| value.magnitude()).max()
+        },
         holds,
         needs_bound: matches!(end, End::Guess(_)),
         scope,
@@ -180,7 +193,11 @@ pub fn equivalent(
 
 /// Runs a schedule on both, with true tickets and without forgetting; `None` unless it is the last step that makes the
 /// difference.
-fn replay(first: &dyn Subject, second: &dyn Subject, schedule: &[usize]) -> Result<Option<Difference>, Incomparable> {
+fn replay(
+    first: &dyn Subject,
+    second: &dyn Subject,
+    schedule: &[usize],
+) -> Result<Option<Difference>, Incomparable> {
     let failed = |subject: &dyn Subject| {
         let name = subject.name();
         move |fault| Incomparable::Fault(name, fault)
@@ -203,6 +220,7 @@ fn replay(first: &dyn Subject, second: &dyn Subject, schedule: &[usize]) -> Resu
             return Ok(None);
         }
     }
-    let regions = |machine: &Machine<'_>| (0..machine.processes()).map(|p| machine.region(p)).collect();
+    let regions =
+        |machine: &Machine<'_>| (0..machine.processes()).map(|p| machine.region(p)).collect();
     Ok(Some(Difference { steps, first: regions(&one), second: regions(&two) }))
 }

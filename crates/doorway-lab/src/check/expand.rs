@@ -214,7 +214,10 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
         for p in 0..self.plan.locals.len() {
             let local = self.plan.locals[p].get(key);
             let from = self.local(p, local);
-            if from.region == Region::Remainder && self.rules.counts(p) && self.plan.passages[p].get(key) == 0 {
+            if from.region == Region::Remainder
+                && self.rules.counts(p)
+                && self.plan.passages[p].get(key) == 0
+            {
                 continue;
             }
             if self.rules.retries.is_some_and(|most| self.plan.retries[p].get(key) >= most) {
@@ -321,9 +324,15 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
                     mixed |= conflict(session, self.session(&step.key, q));
                 }
             }
-            let found =
-                [(inside > 0, event::MEETS), (inside + 1 > self.rules.k, event::CROWDED), (mixed, event::MIXED)];
-            step.events |= found.iter().filter(|(found, _)| *found).fold(0, |events, (_, event)| events | event);
+            let found = [
+                (inside > 0, event::MEETS),
+                (inside + 1 > self.rules.k, event::CROWDED),
+                (mixed, event::MIXED),
+            ];
+            step.events |= found
+                .iter()
+                .filter(|(found, _)| *found)
+                .fold(0, |events, (_, event)| events | event);
         }
         if self.rules.ghost != Ghost::Nothing {
             self.remember(step);

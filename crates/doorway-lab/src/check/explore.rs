@@ -81,11 +81,16 @@ pub(crate) struct Task<'a, 's, const W: usize> {
 ///
 /// A level that could not be finished because a number outgrew its field is left as it is, with what was found from it
 /// in the last level: to be expanded again under a wider plan.
-pub(crate) fn explore<const W: usize>(task: &Task<'_, '_, W>, store: &mut Store<W>, transitions: &mut u64) -> End<W> {
+pub(crate) fn explore<const W: usize>(
+    task: &Task<'_, '_, W>,
+    store: &mut Store<W>,
+    transitions: &mut u64,
+) -> End<W> {
     if let Some(end) = resumed(task, store) {
         return end;
     }
-    let mut workers: Vec<Worker<'_, '_, W>> = (0..task.workers).map(|_| Worker::new(task)).collect();
+    let mut workers: Vec<Worker<'_, '_, W>> =
+        (0..task.workers).map(|_| Worker::new(task)).collect();
     loop {
         match expand_level(task, store, &mut workers, *transitions) {
             Ok(()) => {}
@@ -104,7 +109,8 @@ pub(crate) fn explore<const W: usize>(task: &Task<'_, '_, W>, store: &mut Store<
             }
         }
         let new = store.levels.last().map_or(0, size);
-        *transitions += workers.iter_mut().map(|worker| std::mem::take(&mut worker.transitions)).sum::<u64>();
+        *transitions +=
+            workers.iter_mut().map(|worker| std::mem::take(&mut worker.transitions)).sum::<u64>();
         // The least of them, so that the answer does not depend on which worker was faster.
         let found = workers.iter().filter_map(|worker| worker.found).min();
         store.levels.push(Vec::new());
@@ -144,7 +150,9 @@ fn resumed<const W: usize>(task: &Task<'_, '_, W>, store: &Store<W>) -> Option<E
     task.progress.begin(before.iter().map(|level| size(level) as u64), task.room);
     match () {
         () if frontier == 0 => Some(End::Exhausted),
-        () if before.len() > 1 && size(next) == 0 && states as u64 > task.max_states => Some(End::Full),
+        () if before.len() > 1 && size(next) == 0 && states as u64 > task.max_states => {
+            Some(End::Full)
+        }
         () => None,
     }
 }
@@ -189,11 +197,19 @@ fn fill_level<const W: usize>(
 ) -> Result<(), Halt> {
     let next = Apart(AtomicUsize::new(0));
     loop {
-        let frontier = Frontier::new(store.levels.last().expect("there is a level to expand"), task.workers, &next);
+        let frontier = Frontier::new(
+            store.levels.last().expect("there is a level to expand"),
+            task.workers,
+            &next,
+        );
         // Levels grow and shrink slowly: the next one will be about as large as this.
         let likely = (frontier.total / task.workers).saturating_sub(workers[0].next.len());
-        workers.iter_mut().try_for_each(|worker| worker.next.reserve(likely, task.room)).map_err(Halt::NoRoom)?;
-        let shared = Shared { table: &store.table, frontier: &frontier, stop: AtomicBool::new(false) };
+        workers
+            .iter_mut()
+            .try_for_each(|worker| worker.next.reserve(likely, task.room))
+            .map_err(Halt::NoRoom)?;
+        let shared =
+            Shared { table: &store.table, frontier: &frontier, stop: AtomicBool::new(false) };
         let (first, others) = workers.split_first_mut().expect("there is a worker");
         std::thread::scope(|scope| {
             if frontier.total >= SMALL {
@@ -203,10 +219,13 @@ fn fill_level<const W: usize>(
             }
             first.work(task, &shared);
         });
-        let mut troubles: Vec<Halt> = workers.iter_mut().filter_map(|worker| worker.trouble.take()).collect();
+        let mut troubles: Vec<Halt> =
+            workers.iter_mut().filter_map(|worker| worker.trouble.take()).collect();
         if !troubles.is_empty() {
             // A fault says more than that something else went wrong as well.
-            let fault = troubles.iter().position(|trouble| matches!(trouble, Halt::Trouble(Interrupt::Fault(_))));
+            let fault = troubles
+                .iter()
+                .position(|trouble| matches!(trouble, Halt::Trouble(Interrupt::Fault(_))));
             return Err(troubles.swap_remove(fault.unwrap_or(0)));
         }
         if !workers.iter().any(Worker::is_paused) {
@@ -220,7 +239,8 @@ fn fill_level<const W: usize>(
             let kept = keeper.save(task.space, task.plan, &store.levels, &parts, transitions);
             keeper.tell(task.progress, kept);
         }
-        let more = workers.iter().map(|worker| worker.batch.len() + BATCH).max().unwrap_or(0) * task.workers;
+        let more = workers.iter().map(|worker| worker.batch.len() + BATCH).max().unwrap_or(0)
+            * task.workers;
         if store.table.is_full(more) {
             store.grow(store.table.len() + more, task.workers, task.room).map_err(Halt::NoRoom)?;
         }

@@ -72,13 +72,18 @@ pub(crate) struct Edge {
 }
 
 /// The bytes that the numbers and the graph of a search take while it is built and looked at, about.
-pub(crate) fn bytes<const W: usize>(searched: &Searched<'_, '_, W>, extras: Extras, workers: usize) -> u64 {
+pub(crate) fn bytes<const W: usize>(
+    searched: &Searched<'_, '_, W>,
+    extras: Extras,
+    workers: usize,
+) -> u64 {
     let (states, edges) = (searched.store.states() as u64, searched.transitions);
     let unopposed = if extras.unopposed { size_of::<u16>() } else { 0 };
     // As if every second state had one.
     let beginnings = if extras.beginnings { size_of::<Beginning>() / 2 } else { 0 };
     let per_state = 2 * size_of::<u64>() + unopposed + beginnings;
-    let graph = (states * per_state as u64).saturating_add(edges.saturating_mul(size_of::<u32>() as u64));
+    let graph =
+        (states * per_state as u64).saturating_add(edges.saturating_mul(size_of::<u32>() as u64));
     // Finding components takes up to 16 bytes for each state and process, following claims no more.
     let looks = states * (16 * workers.min(MOST_AT_ONCE) + size_of::<u16>()) as u64;
     // The graph is there twice while its pieces are put together; nothing reads it before that.
@@ -117,7 +122,8 @@ impl Graph {
         let expanders = Mutex::new(Vec::new());
         let parts = parallel::each(pieces.len(), workers, |i| {
             let kept = expanders.lock().expect("no worker panics").pop();
-            let mut expander = kept.unwrap_or_else(|| Expander::new(searched.space, searched.plan, searched.rules));
+            let mut expander = kept
+                .unwrap_or_else(|| Expander::new(searched.space, searched.plan, searched.rules));
             let part = Part::of(searched, numbers, extras, &mut expander, pieces[i]);
             expanders.lock().expect("no worker panics").push(expander);
             part
@@ -156,7 +162,11 @@ impl Graph {
 
     /// A graph with these steps from each state, and the regions of all processes there.
     #[cfg(test)]
-    pub(crate) fn of_steps(steps: &[Vec<(usize, u32)>], regions: &[Vec<Region>], beginnings: Vec<Beginning>) -> Self {
+    pub(crate) fn of_steps(
+        steps: &[Vec<(usize, u32)>],
+        regions: &[Vec<Region>],
+        beginnings: Vec<Beginning>,
+    ) -> Self {
         let lengths = steps.iter().scan(0, |end, steps| {
             *end += steps.len() as u64;
             Some(*end)
@@ -265,11 +275,18 @@ impl Part {
                 let (conflicting, alike) = expander.waiting_beside(&key, p);
                 if conflicting | alike != 0 {
                     let (conflicting, alike) = (conflicting as u16, alike as u16);
-                    part.beginnings.push(Beginning { from, to: edge as u32, p: p as u8, conflicting, alike });
+                    part.beginnings.push(Beginning {
+                        from,
+                        to: edge as u32,
+                        p: p as u8,
+                        conflicting,
+                        alike,
+                    });
                 }
             }
             part.counts.push((part.edges.len() - before) as u32);
-            let regions = (0..n).fold(0, |set, p| set | (expander.region(key, p) as u64) << (4 * p));
+            let regions =
+                (0..n).fold(0, |set, p| set | (expander.region(key, p) as u64) << (4 * p));
             part.regions.push(regions);
             if extras.unopposed {
                 part.unopposed.push(expander.unopposed(key));
@@ -286,7 +303,12 @@ impl Part {
     }
 
     /// Puts the targets into the last edges.
-    fn resolve<const W: usize>(&mut self, searched: &Searched<'_, '_, W>, numbers: &Numbers, batch: &mut Vec<Key<W>>) {
+    fn resolve<const W: usize>(
+        &mut self,
+        searched: &Searched<'_, '_, W>,
+        numbers: &Numbers,
+        batch: &mut Vec<Key<W>>,
+    ) {
         let first = self.edges.len() - batch.len();
         let mut edges = self.edges[first..].iter_mut();
         searched.store.number_all(numbers, batch, |number| {

@@ -44,7 +44,9 @@ pub(super) fn look(
     if wanted.progress.is_empty() && !wanted.kept_out {
         return Kept { lassos: Vec::new(), kept_out: Vec::new() };
     }
-    let wants = |exit: bool| wanted.progress.iter().any(|&property| (property == Property::BoundedExit) == exit);
+    let wants = |exit: bool| {
+        wanted.progress.iter().any(|&property| (property == Property::BoundedExit) == exit)
+    };
     let (entry, exit, all) = (wants(false), wants(true), wanted.kept_out);
     let passes = parallel::each(graph.n, workers.min(MOST_AT_ONCE), |p| {
         timings.stage(format!("process {p} kept out"), || {
@@ -64,7 +66,8 @@ pub(super) fn look(
             (inquiry.best, kept)
         })
     });
-    let mut best: Vec<(Property, Option<Ranked>)> = wanted.progress.iter().map(|&property| (property, None)).collect();
+    let mut best: Vec<(Property, Option<Ranked>)> =
+        wanted.progress.iter().map(|&property| (property, None)).collect();
     let mut kept_out = if all { vec![0; graph.states()] } else { Vec::new() };
     for (p, (found, kept)) in passes.into_iter().enumerate() {
         for ((_, best), (_, new)) in best.iter_mut().zip(found) {
@@ -76,7 +79,8 @@ pub(super) fn look(
         }
         kept.put_into(&mut kept_out, p);
     }
-    let lassos = best.into_iter().filter_map(|(property, best)| Some((property, best?.lasso))).collect();
+    let lassos =
+        best.into_iter().filter_map(|(property, best)| Some((property, best?.lasso))).collect();
     Kept { lassos, kept_out }
 }
 

@@ -36,11 +36,19 @@ impl Lesson {
     pub(crate) fn encode(&self, to: &mut Vec<u64>) {
         match self {
             &Self::Outcome { p, local, index, value } => {
-                to.extend([OUTCOME | (p as u64) << TAG, u64::from(local) << 32 | u64::from(index), value.into()]);
+                to.extend([
+                    OUTCOME | (p as u64) << TAG,
+                    u64::from(local) << 32 | u64::from(index),
+                    value.into(),
+                ]);
             }
             Self::Domain { register, ticket } => {
                 let ticket = ticket.map(raw::number);
-                to.extend([DOMAIN | u64::from(*register) << TAG, ticket.is_some().into(), ticket.unwrap_or(0)]);
+                to.extend([
+                    DOMAIN | u64::from(*register) << TAG,
+                    ticket.is_some().into(),
+                    ticket.unwrap_or(0),
+                ]);
             }
             Self::Value { register, value, map } => {
                 to.extend([VALUE | u64::from(*register) << TAG, (*value).into()]);
@@ -61,7 +69,12 @@ impl Lesson {
             OUTCOME => {
                 let (from, value) = (take(words)?, take(words)?);
                 let p = usize::try_from(of).ok()?;
-                Self::Outcome { p, local: (from >> 32) as u32, index: from as u32, value: value.try_into().ok()? }
+                Self::Outcome {
+                    p,
+                    local: (from >> 32) as u32,
+                    index: from as u32,
+                    value: value.try_into().ok()?,
+                }
             }
             DOMAIN => {
                 let (is_some, label) = (take(words)?, take(words)?);
@@ -109,7 +122,8 @@ impl Space<'_> {
         let processes = self.subject.size().n;
         match lesson {
             &Lesson::Outcome { p, local, index, value } => {
-                let known = (p < processes && (local as usize) < self.count(p)).then(|| self.known(p, local))?;
+                let known = (p < processes && (local as usize) < self.count(p))
+                    .then(|| self.known(p, local))?;
                 if let Some(register) = known.moves.get(index as usize)?.register {
                     self.is_value(register, value).then_some(())?;
                 }
@@ -122,11 +136,13 @@ impl Space<'_> {
             }
             Lesson::Value { register, value, map } => {
                 self.is_value(*register, *value).then_some(())?;
-                map.covers(self.registers[usize::from(*register)].labels[*value as usize]).then_some(())?;
+                map.covers(self.registers[usize::from(*register)].labels[*value as usize])
+                    .then_some(())?;
                 self.relabel_value(*register, *value, map).ok()?;
             }
             &Lesson::Local { p, local, ref map } => {
-                let known = (p < processes && (local as usize) < self.count(p)).then(|| self.known(p, local))?;
+                let known = (p < processes && (local as usize) < self.count(p))
+                    .then(|| self.known(p, local))?;
                 map.covers(known.labels).then_some(())?;
                 self.relabel_local(p, local, map).ok()?;
             }
@@ -135,6 +151,8 @@ impl Space<'_> {
     }
 
     fn is_value(&self, register: u16, value: u32) -> bool {
-        self.registers.get(usize::from(register)).is_some_and(|values| (value as usize) < values.len())
+        self.registers
+            .get(usize::from(register))
+            .is_some_and(|values| (value as usize) < values.len())
     }
 }

@@ -66,19 +66,30 @@ impl Merging {
     }
 
     /// Whether a state does the same with this value of the register as all states that it stands for.
-    pub(super) fn foresees(&self, p: usize, identity: &Identity, register: u16, value: &Whole) -> bool {
+    pub(super) fn foresees(
+        &self,
+        p: usize,
+        identity: &Identity,
+        register: u16,
+        value: &Whole,
+    ) -> bool {
         !self.merged[p].contains(identity) || self.values[register as usize].contains(value)
     }
 
     /// Finds the bisimilar local states of a subject whose registers are not to hold more than `bound`; `None` if there are
     /// tickets or too many outcomes.
-    pub(crate) fn of(subject: &dyn Subject, kind: RegisterKind, bound: Option<u64>) -> Option<Self> {
+    pub(crate) fn of(
+        subject: &dyn Subject,
+        kind: RegisterKind,
+        bound: Option<u64>,
+    ) -> Option<Self> {
         if has_tickets(subject) {
             return None;
         }
         let closure = Closure::new(subject, kind, bound)?.complete()?;
         let n = subject.size().n;
-        let (mut representatives, mut merged) = (vec![FxHashMap::default(); n], vec![FxHashSet::default(); n]);
+        let (mut representatives, mut merged) =
+            (vec![FxHashMap::default(); n], vec![FxHashSet::default(); n]);
         let mut locals = (0, 0);
         for p in 0..n {
             let classes = closure.classes(p);
@@ -93,8 +104,9 @@ impl Merging {
             }
             locals = (locals.0 + classes.len(), locals.1 + first.len());
         }
-        let whole =
-            |(r, values): (usize, &Vec<u32>)| values.iter().map(|&v| closure.space.registers[r].whole(v)).collect();
+        let whole = |(r, values): (usize, &Vec<u32>)| {
+            values.iter().map(|&v| closure.space.registers[r].whole(v)).collect()
+        };
         let values = closure.values.iter().enumerate().map(whole).collect();
         Some(Self { representatives, merged, values, locals })
     }
@@ -125,7 +137,8 @@ impl<'s> Closure<'s> {
             }
         }
         // What there is at the start may be read whatever the bound.
-        let values: Vec<Vec<u32>> = space.registers.iter().map(|values| (0..values.len() as u32).collect()).collect();
+        let values: Vec<Vec<u32>> =
+            space.registers.iter().map(|values| (0..values.len() as u32).collect()).collect();
         let seen = values.iter().map(Vec::len).collect();
         let n = subject.size().n;
         let outcomes = vec![Vec::new(); n];
@@ -157,7 +170,8 @@ impl<'s> Closure<'s> {
         for (index, step) in moves.iter().enumerate() {
             while let Some(value) = self.untried(step, self.outcomes[p][local][index].len()) {
                 let space = &mut self.space;
-                let outcome = quietly(|| space.outcome(p, local as u32, index as u32, value).ok()).flatten();
+                let outcome =
+                    quietly(|| space.outcome(p, local as u32, index as u32, value).ok()).flatten();
                 self.outcomes[p][local][index].push(outcome);
                 self.count += 1;
                 if let Some(r) = step.register {
@@ -200,14 +214,18 @@ impl<'s> Closure<'s> {
     fn classes(&self, p: usize) -> Vec<u32> {
         let each = self.outcomes[p].iter().zip(0..);
         let mut classes = number(each.map(|(moves, local)| {
-            let written = |outcome: &Option<Outcome>| outcome.map(|Outcome { value, retries, .. }| (value, retries));
+            let written = |outcome: &Option<Outcome>| {
+                outcome.map(|Outcome { value, retries, .. }| (value, retries))
+            };
             let written: Vec<_> = moves.iter().flatten().map(written).collect();
             (self.space.known(p, local).shows(), written)
         }));
         loop {
-            let next = |outcome: &Option<Outcome>| outcome.map(|outcome| classes.0[outcome.next as usize]);
-            let signature =
-                |(moves, class): (&Vec<Vec<_>>, &u32)| (*class, moves.iter().flatten().map(next).collect::<Vec<_>>());
+            let next =
+                |outcome: &Option<Outcome>| outcome.map(|outcome| classes.0[outcome.next as usize]);
+            let signature = |(moves, class): (&Vec<Vec<_>>, &u32)| {
+                (*class, moves.iter().flatten().map(next).collect::<Vec<_>>())
+            };
             let finer = number(self.outcomes[p].iter().zip(&classes.0).map(signature));
             if finer.1 == classes.1 {
                 return finer.0;

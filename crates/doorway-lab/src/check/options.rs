@@ -64,7 +64,8 @@ impl Options {
     pub fn passages_in_words(&self) -> String {
         let Some(passages) = self.passages else { return "any number of passages".into() };
         let plural = if passages == 1 { "" } else { "s" };
-        let but = self.endless.map_or(String::new(), |p| format!(", but any number of process {p}"));
+        let but =
+            self.endless.map_or(String::new(), |p| format!(", but any number of process {p}"));
         format!("{passages} passage{plural} per process{but}")
     }
 }

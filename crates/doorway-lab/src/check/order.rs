@@ -77,19 +77,25 @@ impl Order<'_> {
     ) -> Vec<(Property, Overtaking)> {
         let mut passes: Vec<(usize, Vec<Claim>)> = Vec::new();
         for overtaker in 0..self.graph.n {
-            let claims: Vec<Claim> = properties.iter().flat_map(|&property| self.claims(property, overtaker)).collect();
+            let claims: Vec<Claim> =
+                properties.iter().flat_map(|&property| self.claims(property, overtaker)).collect();
             passes.extend(claims.chunks(TOGETHER).map(|claims| (overtaker, claims.to_vec())));
         }
         let found = parallel::each(passes.len(), workers.min(MOST_AT_ONCE), |i| {
             let (overtaker, claims) = &passes[i];
-            timings.stage(format!("process {overtaker} overtakes"), || self.pass(*overtaker, claims, None))
+            timings.stage(format!("process {overtaker} overtakes"), || {
+                self.pass(*overtaker, claims, None)
+            })
         });
         let shortest = |property: Property| {
             let all = found.iter().flatten().filter(|(of, _)| *of == property);
             all.map(|(_, violation)| *violation).min()
         };
-        let violated = properties.iter().filter_map(|&property| Some((property, shortest(property)?)));
-        violated.map(|(property, violation)| (property, self.retrace(property, violation))).collect()
+        let violated =
+            properties.iter().filter_map(|&property| Some((property, shortest(property)?)));
+        violated
+            .map(|(property, violation)| (property, self.retrace(property, violation)))
+            .collect()
     }
 
     /// The claims of which one has to hold when the overtaker enters to violate the property.
@@ -116,15 +122,20 @@ impl Order<'_> {
     ) -> Vec<(Property, Violation)> {
         let graph = self.graph;
         let bits = |wanted: &dyn Fn(&Claim) -> bool| {
-            (0..).zip(claims).filter(|(_, claim)| wanted(claim)).fold(0u32, |set, (i, _)| set | 1 << i)
+            (0..)
+                .zip(claims)
+                .filter(|(_, claim)| wanted(claim))
+                .fold(0u32, |set, (i, _)| set | 1 << i)
         };
         // What is left when a process enters or gives up.
-        let without: Vec<u32> = (0..graph.n).map(|p| bits(&|claim| claim.overtaken >> p & 1 == 0)).collect();
+        let without: Vec<u32> =
+            (0..graph.n).map(|p| bits(&|claim| claim.overtaken >> p & 1 == 0)).collect();
         let mut found: Vec<(Property, Violation)> = Vec::new();
         let mut held = vec![0u32; graph.states()];
         let mut now: Vec<(u32, u32)> = Vec::new();
         let mut next: Vec<(u32, u32)> = Vec::new();
-        let mut beginnings = graph.beginnings.iter().filter(|begins| usize::from(begins.p) == overtaker).peekable();
+        let mut beginnings =
+            graph.beginnings.iter().filter(|begins| usize::from(begins.p) == overtaker).peekable();
         // Claims whose property has its shortest violation already are dropped.
         let mut open = bits(&|_| true);
         let mut steps = 0;
@@ -134,8 +145,10 @@ impl Order<'_> {
             let mut enter = |from: u32, to: u32, claimed: u32| {
                 for (_, claim) in (0..).zip(claims).filter(|(i, _)| claimed >> i & 1 == 1) {
                     if self.is_violation(claim, to) {
-                        let new = Violation { steps, overtaker, from, to, overtaken: claim.overtaken };
-                        match shortest.iter_mut().find(|(property, _)| *property == claim.property) {
+                        let new =
+                            Violation { steps, overtaker, from, to, overtaken: claim.overtaken };
+                        match shortest.iter_mut().find(|(property, _)| *property == claim.property)
+                        {
                             Some((_, old)) => *old = new.min(*old),
                             None => shortest.push((claim.property, new)),
                         }
@@ -223,7 +236,8 @@ impl Order<'_> {
         let is_first = |begins: &&super::graph::Beginning| {
             begins.from == start && begins.to == next && usize::from(begins.p) == overtaker
         };
-        let begins = self.graph.beginnings.iter().find(is_first).expect("the way begins with one of them");
+        let begins =
+            self.graph.beginnings.iter().find(is_first).expect("the way begins with one of them");
         let mut set = if property == Property::Fife { begins.alike } else { begins.conflicting };
         for &(from, p, to) in walk {
             if self.graph.region(from, p).is_entry() && !self.graph.region(to, p).is_entry() {

@@ -30,14 +30,22 @@ impl Conclude<'_, '_> {
         enabling: &Enabling,
     ) -> Verdict {
         let (property, Numbered { graph, numbers }) = (Property::FifoEnabling, numbered);
-        let found = self.timings.stage("fifo-enabling", || overtaking(graph, enabling, |state| numbers.depth(state)));
+        let found = self
+            .timings
+            .stage("fifo-enabling", || overtaking(graph, enabling, |state| numbers.depth(state)));
         let Some(found) = found else {
             return self.holds_exactly(property, numbered);
         };
         // While it stays in its region, who is kept waiting at the end of the run has been kept waiting all along.
         let last = found.walk.last().map_or(found.start, |&(_, _, to)| to);
         let goal = if found.leaving { Region::Remainder } else { Region::Critical };
-        if !self.is_kept(searched, numbered, (found.start, &found.walk, last), found.overtaken, goal) {
+        if !self.is_kept(
+            searched,
+            numbered,
+            (found.start, &found.walk, last),
+            found.overtaken,
+            goal,
+        ) {
             return self.not_kept(property, numbered);
         }
         let trail = following(searched, numbers, found.start, &found.walk);
@@ -45,7 +53,10 @@ impl Conclude<'_, '_> {
         if let Some(trace) = &mut trace {
             let (i, j) = (found.overtaken, found.overtaker);
             let (begins, wants) = if found.leaving {
-                (format!("is in its critical section after step {}", numbers.depth(found.start)), "leave")
+                (
+                    format!("is in its critical section after step {}", numbers.depth(found.start)),
+                    "leave",
+                )
             } else {
                 (format!("is in its remainder after step {}", numbers.depth(found.start)), "enter")
             };
@@ -76,10 +87,18 @@ impl Conclude<'_, '_> {
         // Who is outside the entry section counts for how many are enabled at the beginning; with somebody who waits to
         // leave, that does not matter.
         let elsewhere = if leaving == 0 { kept_out & !entering } else { 0 };
-        let kept = each(entering).all(|p| self.is_kept(searched, numbered, whole, p, Region::Critical))
+        let kept = each(entering)
+            .all(|p| self.is_kept(searched, numbered, whole, p, Region::Critical))
             && each(leaving).all(|p| self.is_kept(searched, numbered, whole, p, Region::Remainder))
-            && each(elsewhere)
-                .all(|p| self.is_kept(searched, numbered, (found.start, &nothing, found.start), p, Region::Critical));
+            && each(elsewhere).all(|p| {
+                self.is_kept(
+                    searched,
+                    numbered,
+                    (found.start, &nothing, found.start),
+                    p,
+                    Region::Critical,
+                )
+            });
         if !kept {
             return self.not_kept(property, numbered);
         }
@@ -87,16 +106,22 @@ impl Conclude<'_, '_> {
         walk.extend(round(graph, &found.lasso, found.at));
         let stem = numbers.depth(found.start) + found.walk.len();
         let trail = following(searched, numbers, found.start, &walk);
-        let mut trace = concretise(searched, self.subject, &trail, property, Some((&found.lasso, stem)));
+        let mut trace =
+            concretise(searched, self.subject, &trail, property, Some((&found.lasso, stem)));
         if let Some(trace) = &mut trace {
             let wait = |set: u32| match set.count_ones() {
                 1 => format!("process {} waits", set.trailing_zeros()),
-                _ => format!("processes {} wait", each(set).map(|p| p.to_string()).collect::<Vec<_>>().join(", ")),
+                _ => format!(
+                    "processes {} wait",
+                    each(set).map(|p| p.to_string()).collect::<Vec<_>>().join(", ")
+                ),
             };
             trace.shows = if leaving == 0 {
                 let enabled = n - kept_out.count_ones() as usize;
                 let wait = wait(entering);
-                format!("nobody makes progress any more: {wait} to enter, and only {enabled} of k = {k} are enabled")
+                format!(
+                    "nobody makes progress any more: {wait} to enter, and only {enabled} of k = {k} are enabled"
+                )
             } else {
                 format!("nobody makes progress any more: {} to leave", wait(leaving))
             };
@@ -106,7 +131,11 @@ impl Conclude<'_, '_> {
 
     /// The verdict if no true run keeps a process waiting that the graph says can be kept waiting.
     pub(super) fn not_kept(&self, property: Property, numbered: &Numbered) -> Verdict {
-        let why = if numbered.graph.exact { "no run could be made that keeps the process waiting" } else { GUESSED };
+        let why = if numbered.graph.exact {
+            "no run could be made that keeps the process waiting"
+        } else {
+            GUESSED
+        };
         self.undecided(property, why)
     }
 
@@ -124,7 +153,9 @@ impl Conclude<'_, '_> {
     ) -> bool {
         let nothing = Walk::new();
         let mut each = (0..numbered.graph.n).filter(|p| set >> p & 1 == 1);
-        each.any(|p| self.is_kept(searched, numbered, (state, &nothing, state), p, Region::Critical))
+        each.any(|p| {
+            self.is_kept(searched, numbered, (state, &nothing, state), p, Region::Critical)
+        })
     }
 
     /// Whether `p` can truly be kept from `goal` for ever after a run to a state and a walk on from there to `last`.
@@ -144,6 +175,13 @@ impl Conclude<'_, '_> {
         let at = way.last().map_or(last, |&(_, _, to)| to);
         walk.extend(round(graph, &lasso, at));
         let trail = following(searched, numbers, start, &walk);
-        concretise(searched, self.subject, &trail, Property::StarvationFreedom, Some((&lasso, stem))).is_some()
+        concretise(
+            searched,
+            self.subject,
+            &trail,
+            Property::StarvationFreedom,
+            Some((&lasso, stem)),
+        )
+        .is_some()
     }
 }

@@ -67,7 +67,11 @@ impl Widths {
                 return self;
             }
             self = wider.clone();
-            wider.registers.iter_mut().filter(|bits| **bits > 1).for_each(|bits| *bits = (*bits + 1).min(24));
+            wider
+                .registers
+                .iter_mut()
+                .filter(|bits| **bits > 1)
+                .for_each(|bits| *bits = (*bits + 1).min(24));
             if Plan::new(&wider).words <= words {
                 self = wider;
             }
@@ -134,7 +138,13 @@ impl Plan {
 
     pub(crate) fn fields(&self) -> impl Iterator<Item = Field> + '_ {
         let counts = self.passages.iter().chain(&self.retries).chain([&self.kills]);
-        self.registers.iter().chain(&self.locals).chain(counts).chain(&self.ghosts).chain(&self.copies).copied()
+        self.registers
+            .iter()
+            .chain(&self.locals)
+            .chain(counts)
+            .chain(&self.ghosts)
+            .chain(&self.copies)
+            .copied()
     }
 
     /// All numbers of a state, in the order of the plan.
@@ -240,8 +250,15 @@ mod tests {
 
     #[test]
     fn numbers_of_zero_bits_take_no_room() {
-        let widths =
-            Widths { registers: vec![63], locals: vec![0], passages: 0, retries: 0, kills: 0, ghost: 0, copies: false };
+        let widths = Widths {
+            registers: vec![63],
+            locals: vec![0],
+            passages: 0,
+            retries: 0,
+            kills: 0,
+            ghost: 0,
+            copies: false,
+        };
         let plan = Plan::new(&widths);
         assert_eq!(plan.words, 1);
         let mut key: Key<1> = Plan::empty();
@@ -263,7 +280,11 @@ mod tests {
             ghost: 3,
             copies: false,
         };
-        assert!(Plan::new(&widths).words * size_of::<u64>() * (3 + 1) <= 100, "{}", Plan::new(&widths).words);
+        assert!(
+            Plan::new(&widths).words * size_of::<u64>() * (3 + 1) <= 100,
+            "{}",
+            Plan::new(&widths).words
+        );
     }
 
     #[test]

@@ -7,7 +7,11 @@ use std::sync::{
 
 /// Runs `task` for every number below `tasks`, at most `workers` of them at a time, and returns the
 /// results in the order of the numbers: they do not depend on which thread was faster.
-pub(crate) fn each<T: Send>(tasks: usize, workers: usize, task: impl Fn(usize) -> T + Sync) -> Vec<T> {
+pub(crate) fn each<T: Send>(
+    tasks: usize,
+    workers: usize,
+    task: impl Fn(usize) -> T + Sync,
+) -> Vec<T> {
     if workers <= 1 || tasks <= 1 {
         return (0..tasks).map(task).collect();
     }

@@ -111,9 +111,15 @@ impl Steps {
             }
             // Out of its entry section a process gets by entering or by giving up.
             What::Avoids(q, _) => {
-                p != q || !graph.region(from, p).is_entry() || matches!(graph.region(to, p).letter(), 'T' | 'C')
+                p != q
+                    || !graph.region(from, p).is_entry()
+                    || matches!(graph.region(to, p).letter(), 'T' | 'C')
             }
-            What::Starves(_) | What::Lingers(..) | What::Unopposed(_) | What::KeptOut(_) | What::StandsStill => true,
+            What::Starves(_)
+            | What::Lingers(..)
+            | What::Unopposed(_)
+            | What::KeptOut(_)
+            | What::StandsStill => true,
         }
     }
 
@@ -192,7 +198,10 @@ impl Inquiry<'_> {
                 // Once the whole component is a violation, more crashes show nothing that begins
                 // earlier.
                 let is_covered = sufficient.iter().any(|fewer| fewer & !crashed == 0);
-                if is_possible && !is_covered && self.search(i, Steps { kind, crashed }, members, movers) {
+                if is_possible
+                    && !is_covered
+                    && self.search(i, Steps { kind, crashed }, members, movers)
+                {
                     sufficient.push(crashed);
                 }
             }
@@ -238,7 +247,13 @@ impl Inquiry<'_> {
         let best = &mut self.best[i].1;
         if best.as_ref().is_none_or(|best| rank < best.rank) {
             let movers = if kind.is_about_one() { 1 << p } else { movers };
-            let lasso = Lasso { members: members.to_vec(), movers, crashed: steps.crashed, steps, victim: p };
+            let lasso = Lasso {
+                members: members.to_vec(),
+                movers,
+                crashed: steps.crashed,
+                steps,
+                victim: p,
+            };
             *best = Some(Ranked { rank, lasso });
         }
         true
@@ -248,14 +263,17 @@ impl Inquiry<'_> {
 /// Finds the strongly connected components of the part of a component in which only these steps are
 /// taken; `visit` gets the members and the processes that take steps among them.
 fn refine(graph: &Graph, steps: Steps, members: &[u32], mut visit: impl FnMut(&[u32], u32)) {
-    let mut states: Vec<u32> = members.iter().copied().filter(|&state| steps.state(graph, state)).collect();
+    let mut states: Vec<u32> =
+        members.iter().copied().filter(|&state| steps.state(graph, state)).collect();
     states.sort_unstable();
     let place = |state: u32| states.binary_search(&state).ok().map(|place| place as u32);
     let edge = |from: u32, i: u32| {
         let from = states[from as usize];
         match graph.step_at(from, i as usize) {
             None => Next::End,
-            Some((p, to)) if to != from && steps.step(graph, from, p, to) => place(to).map_or(Next::Skip, Next::To),
+            Some((p, to)) if to != from && steps.step(graph, from, p, to) => {
+                place(to).map_or(Next::Skip, Next::To)
+            }
             Some(_) => Next::Skip,
         }
     };

@@ -38,7 +38,9 @@ pub enum Unmodelled {
     #[error("{0} registers: a Promela model has atomic registers only")]
     Registers(RegisterKind),
     /// Tickets would be relabelled.
-    #[error("tickets would be relabelled, which a Promela model cannot do: bound the passages, and the attempts")]
+    #[error(
+        "tickets would be relabelled, which a Promela model cannot do: bound the passages, and the attempts"
+    )]
     Relabelled,
     /// The search did not find all states.
     #[error("the search ended after {0} states, before it had found all of them")]
@@ -73,7 +75,11 @@ impl From<Fault> for Unmodelled {
 /// assert_eq!(model(None), Err(Unmodelled::Relabelled));
 /// # Ok::<(), doorway_core::Unfit>(())
 /// ```
-pub fn promela(subject: &dyn Subject, options: &Options, progress: &Progress) -> Result<String, Unmodelled> {
+pub fn promela(
+    subject: &dyn Subject,
+    options: &Options,
+    progress: &Progress,
+) -> Result<String, Unmodelled> {
     if options.registers != RegisterKind::Atomic {
         return Err(Unmodelled::Registers(options.registers));
     }
@@ -82,7 +88,8 @@ pub fn promela(subject: &dyn Subject, options: &Options, progress: &Progress) ->
         return Err(Unmodelled::Relabelled);
     }
     rehearse(subject, options.registers)?;
-    let merging = options.minimise.then(|| Merging::of(subject, options.registers, rules.bound)).flatten();
+    let merging =
+        options.minimise.then(|| Merging::of(subject, options.registers, rules.bound)).flatten();
     let model = |merging| model(subject, options, rules, merging, progress);
     // As in a check: a fault with merged local states may be that of another state, or none at all.
     match merging.map(|merging| model(Some(merging))) {
@@ -135,7 +142,8 @@ impl Then for Describe<'_> {
         let space = searched.space.lock().expect("no worker panics");
         let n = space.subject.size().n;
         let processes = (0..n).map(|p| Numbering::of(&space, p)).collect();
-        let model = Model { space: &space, rules: searched.rules, options: self.options, processes };
+        let model =
+            Model { space: &space, rules: searched.rules, options: self.options, processes };
         Ok(model.text(states))
     }
 }
@@ -158,7 +166,8 @@ impl Numbering {
         order.sort_by_key(|&local| rank(space.known(p, local)));
         let mut numbers = vec![0; order.len()];
         order.iter().enumerate().for_each(|(number, &local)| numbers[local as usize] = number);
-        let critical = order.partition_point(|&local| space.known(p, local).region != Region::Critical);
+        let critical =
+            order.partition_point(|&local| space.known(p, local).region != Region::Critical);
         Self { order, numbers, critical }
     }
 }
@@ -203,7 +212,12 @@ impl Model<'_, '_> {
         let mutant = subject.mutant().map_or(String::new(), |mutant| format!(", mutant {mutant}"));
         let name = format!("{}{variant}{mutant}", subject.name());
         let retries = attempts(subject, self.rules.retries);
-        let scope = format!("{}, {}{retries}{}", subject.size(), self.options.passages_in_words(), kills(subject));
+        let scope = format!(
+            "{}, {}{retries}{}",
+            subject.size(),
+            self.options.passages_in_words(),
+            kills(subject)
+        );
         format!(
             "/* {name}: {scope}.\n\n   \
              The automata of its processes, as doorway's checker has learned them. The checker finds\n   \
@@ -218,11 +232,15 @@ impl Model<'_, '_> {
     fn variables(&self) -> String {
         let mut text = String::from("/* The registers, and the numbers of their values. */\n");
         for (r, values) in self.space.registers.iter().enumerate() {
-            let numbered = values.iter().enumerate().map(|(number, value)| format!("{number} = {}", value.text()));
+            let numbered = values
+                .iter()
+                .enumerate()
+                .map(|(number, value)| format!("{number} = {}", value.text()));
             let list = numbered.collect::<Vec<_>>().join(", ");
             let _ = writeln!(text, "/* reg[{r}]  {}: {} */", comment(&values.name), comment(&list));
         }
-        let most = |counts: &mut dyn Iterator<Item = usize>| counts.max().unwrap_or(0).saturating_sub(1);
+        let most =
+            |counts: &mut dyn Iterator<Item = usize>| counts.max().unwrap_or(0).saturating_sub(1);
         let n = self.processes.len();
         let values = most(&mut self.space.registers.iter().map(|values| values.len()));
         let locals = most(&mut self.processes.iter().map(|process| process.order.len()));
@@ -234,11 +252,15 @@ impl Model<'_, '_> {
             let _ = writeln!(text, "/* Passages left. */\n{} left[{n}] = {passages};", kind(most));
         }
         if let Some(most) = self.rules.retries {
-            let _ =
-                writeln!(text, "/* Further attempts begun in this passage. */\n{} tried[{n}];", kind(most as usize));
+            let _ = writeln!(
+                text,
+                "/* Further attempts begun in this passage. */\n{} tried[{n}];",
+                kind(most as usize)
+            );
         }
         if let Some(most) = self.rules.kills {
-            let _ = writeln!(text, "/* Processes killed so far. */\n{} killed;", kind(most as usize));
+            let _ =
+                writeln!(text, "/* Processes killed so far. */\n{} killed;", kind(most as usize));
         }
         text + "\n"
     }
@@ -248,7 +270,11 @@ impl Model<'_, '_> {
         let subject = self.space.subject;
         let n = self.processes.len();
         if subject.claims().problem != Problem::Group {
-            let inside = self.processes.iter().enumerate().map(|(p, at)| format!("(at[{p}] >= {})", at.critical));
+            let inside = self
+                .processes
+                .iter()
+                .enumerate()
+                .map(|(p, at)| format!("(at[{p}] >= {})", at.critical));
             return format!("{} <= {}", inside.collect::<Vec<_>>().join(" + "), subject.size().k);
         }
         let sessions: Vec<String> = (0..n).map(|p| self.session(p)).collect();
@@ -268,7 +294,11 @@ impl Model<'_, '_> {
             let of = |local: u32| self.space.known(p, local).session;
             if number == *critical || of(order[number - 1]) != of(local) {
                 // Processes without a session keep all others out: each is in one of its own.
-                let session = if of(local) == Session::NONE { format!("-{}", p + 1) } else { of(local).0.to_string() };
+                let session = if of(local) == Session::NONE {
+                    format!("-{}", p + 1)
+                } else {
+                    of(local).0.to_string()
+                };
                 expression = format!("(at[{p}] >= {number} -> {session} : {expression})");
             }
         }
@@ -279,8 +309,10 @@ impl Model<'_, '_> {
     fn local(&self, p: usize, local: u32) -> String {
         let known = self.space.known(p, local);
         let region = format!("{:?}", known.region).to_lowercase();
-        let mut text =
-            format!("\t/* process {p}, local state {}: {region} */\n", self.processes[p].numbers[local as usize]);
+        let mut text = format!(
+            "\t/* process {p}, local state {}: {region} */\n",
+            self.processes[p].numbers[local as usize]
+        );
         for (index, step) in (0..).zip(known.moves.iter()) {
             let (guards, first) = self.before(p, local, step);
             let outcomes = self.space.outcomes_of(p, local, index);
@@ -288,10 +320,15 @@ impl Model<'_, '_> {
             first.iter().for_each(|statement| text += &format!(" {statement};"));
             match (step.register, &outcomes[..]) {
                 (_, []) => text += " assert(false)",
-                (None, [(_, outcome), ..]) => text += &format!(" {}", self.after(p, local, step, 0, outcome)),
+                (None, [(_, outcome), ..]) => {
+                    text += &format!(" {}", self.after(p, local, step, 0, outcome))
+                }
                 (Some(r), outcomes) => {
                     let after = |(value, outcome): &(u32, Outcome)| {
-                        format!("\n\t\t:: reg[{r}] == {value} -> {}", self.after(p, local, step, *value, outcome))
+                        format!(
+                            "\n\t\t:: reg[{r}] == {value} -> {}",
+                            self.after(p, local, step, *value, outcome)
+                        )
                     };
                     let options: String = outcomes.iter().map(after).collect();
                     text += &format!(" if{options}\n\t\t:: else -> assert(false)\n\t\tfi");
@@ -324,10 +361,18 @@ impl Model<'_, '_> {
     }
 
     /// What a move does if its register holds `value`.
-    fn after(&self, p: usize, local: u32, step: &KnownMove, value: u32, outcome: &Outcome) -> String {
+    fn after(
+        &self,
+        p: usize,
+        local: u32,
+        step: &KnownMove,
+        value: u32,
+        outcome: &Outcome,
+    ) -> String {
         let mut statements = Vec::new();
         if outcome.next != local {
-            statements.push(format!("at[{p}] = {}", self.processes[p].numbers[outcome.next as usize]));
+            statements
+                .push(format!("at[{p}] = {}", self.processes[p].numbers[outcome.next as usize]));
         }
         if let Some(r) = step.register.filter(|_| outcome.value != value) {
             statements.push(format!("reg[{r}] = {}", outcome.value));
@@ -361,7 +406,9 @@ fn chosen(choice: Choice) -> String {
         Choice::Abandon => ", gives up".into(),
         Choice::Kill => ", is killed".into(),
         Choice::Outcome(outcome) => format!(", chooses {outcome}"),
-        Choice::RequestOutcome(request, outcome) => format!(", request {request}, chooses {outcome}"),
+        Choice::RequestOutcome(request, outcome) => {
+            format!(", request {request}, chooses {outcome}")
+        }
     }
 }
 

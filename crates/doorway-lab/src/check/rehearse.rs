@@ -30,9 +30,11 @@ pub(crate) fn rehearse(subject: &dyn Subject, registers: RegisterKind) -> Result
             for _ in 0..=random.below(BURST) {
                 let moves = forgetful.moves(p);
                 let choice = moves[random.below(moves.len() as u64) as usize].choice;
-                let (step, expected) = (forgetful.step(p, choice, None)?, faithful.step(p, choice, None)?);
+                let (step, expected) =
+                    (forgetful.step(p, choice, None)?, faithful.step(p, choice, None)?);
                 // Without words, what was written is compared.
-                let written = step.register.is_none_or(|r| forgetful.value(r).same(faithful.value(r)));
+                let written =
+                    step.register.is_none_or(|r| forgetful.value(r).same(faithful.value(r)));
                 if !step.is_same(&expected) || !written {
                     return Err(Fault::Impure);
                 }

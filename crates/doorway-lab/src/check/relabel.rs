@@ -148,7 +148,9 @@ pub(crate) fn slack(before: Labels, after: Labels, gap: u32) -> (u32, u32) {
     }
     let label = new.trailing_zeros();
     match before.above(label) {
-        Some(above) if above - before.below(label) >= gap => (above, gap.saturating_sub(above - label)),
+        Some(above) if above - before.below(label) >= gap => {
+            (above, gap.saturating_sub(above - label))
+        }
         _ => (0, 0),
     }
 }
@@ -175,7 +177,11 @@ pub(crate) fn positions(labels: Labels, wide: u32) -> Vec<Position> {
             for up in 1..=wide {
                 for down in 1..=wide {
                     if up + down >= wide {
-                        all.push(Position { label: low + up, split: high, extra: up + down - wide });
+                        all.push(Position {
+                            label: low + up,
+                            split: high,
+                            extra: up + down - wide,
+                        });
                     }
                 }
             }
@@ -231,7 +237,8 @@ mod tests {
     #[test]
     fn overlapping_reads_see_every_position() {
         // Around one ticket with a wide gap below: at it, beside it, far from it, on either side.
-        let seen: Vec<_> = positions(labels(&[2]), 2).iter().map(|p| (p.label, 2 + p.extra)).collect();
+        let seen: Vec<_> =
+            positions(labels(&[2]), 2).iter().map(|p| (p.label, 2 + p.extra)).collect();
         assert_eq!(seen, [(0, 2), (1, 2), (1, 3), (2, 3), (2, 4), (2, 2), (3, 2), (4, 2)]);
     }
 }

@@ -72,10 +72,15 @@ impl Then for Decide<'_, '_, '_> {
                 concretise(searched, conclude.subject, &ending_in(searched, found), property, None)
             }),
             End::Cancelled => conclude.unfinished(property, "the search was interrupted"),
-            End::NoRoom(why) => conclude.unfinished(property, &format!("no room for more states: {why}")),
+            End::NoRoom(why) => {
+                conclude.unfinished(property, &format!("no room for more states: {why}"))
+            }
             _ => conclude.unfinished(
                 property,
-                &format!("the search for it stopped at {} states: raise --max-states", searched.store.states()),
+                &format!(
+                    "the search for it stopped at {} states: raise --max-states",
+                    searched.store.states()
+                ),
             ),
         })
     }

@@ -121,7 +121,8 @@ fn write_zeros(mut file: &File, bytes: u64) -> io::Result<()> {
 
 /// Where files go unless told otherwise: `$TMPDIR`, or `/var/tmp`, which is on a disk where `/tmp` may be in memory.
 fn disk() -> PathBuf {
-    let set = std::env::var_os("TMPDIR").filter(|directory| !directory.is_empty()).map(PathBuf::from);
+    let set =
+        std::env::var_os("TMPDIR").filter(|directory| !directory.is_empty()).map(PathBuf::from);
     let lasting = || Some(PathBuf::from("/var/tmp")).filter(|path| path.is_dir());
     set.or_else(lasting).unwrap_or_else(std::env::temp_dir)
 }
@@ -145,7 +146,10 @@ fn left_in_groups(groups: &str, root: &Path) -> Option<u64> {
     let mut least = None;
     for line in groups.lines() {
         let mut fields = line.splitn(3, ':');
-        let (_, Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next()) else { continue };
+        let (_, Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next())
+        else {
+            continue;
+        };
         let (base, limit, usage) = match controllers {
             "" => (root.to_path_buf(), "memory.max", "memory.current"),
             _ if controllers.split(',').any(|name| name == "memory") => {
@@ -155,11 +159,14 @@ fn left_in_groups(groups: &str, root: &Path) -> Option<u64> {
         };
         for group in Path::new(path).ancestors() {
             let group = base.join(group.strip_prefix("/").unwrap_or(group));
-            let number = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
+            let number =
+                |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
             if let (Some(limit), Some(usage)) = (number(limit), number(usage)) {
                 // Cached files count as used, and are given up when memory is asked for.
                 let stat = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
-                let cached = stat.lines().find_map(|line| line.strip_prefix("inactive_file ")?.trim().parse().ok());
+                let cached = stat
+                    .lines()
+                    .find_map(|line| line.strip_prefix("inactive_file ")?.trim().parse().ok());
                 let left = limit.saturating_sub(usage.saturating_sub(cached.unwrap_or(0)));
                 least = Some(least.map_or(left, |least: u64| least.min(left)));
             }
@@ -203,7 +210,8 @@ mod tests {
         let root = std::env::temp_dir().join(format!("doorway-groups-{}", process::id()));
         let put = |name: &str, text: &str| {
             let path = root.join(name);
-            fs::create_dir_all(path.parent().expect("it is in a directory")).expect("it can be made");
+            fs::create_dir_all(path.parent().expect("it is in a directory"))
+                .expect("it can be made");
             fs::write(path, text).expect("it can be written");
         };
         put("a/memory.max", "1000\n");

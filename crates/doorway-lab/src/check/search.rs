@@ -120,9 +120,18 @@ impl Search<'_, '_> {
 
     /// Hands over a search that cannot be made.
     fn refuse<T: Then>(&self, fault: Fault, plan: &Plan, then: &mut T) -> T::Out {
-        let store = Store::<1>::new(Vec::new(), &Room::new(None, None)).expect("there is memory for no state");
+        let store = Store::<1>::new(Vec::new(), &Room::new(None, None))
+            .expect("there is memory for no state");
         let (space, rules, room) = (self.space, self.rules, self.room);
-        then.then(&Searched { space, plan, rules, store, end: End::Fault(fault), transitions: 0, room })
+        then.then(&Searched {
+            space,
+            plan,
+            rules,
+            store,
+            end: End::Fault(fault),
+            transitions: 0,
+            room,
+        })
     }
 
     /// The bits that what is known so far needs.
@@ -139,7 +148,12 @@ impl Search<'_, '_> {
         }
     }
 
-    fn attempt<const W: usize, T: Then>(&self, plan: &Plan, saved: Option<Saved>, then: &mut T) -> Attempt<T::Out> {
+    fn attempt<const W: usize, T: Then>(
+        &self,
+        plan: &Plan,
+        saved: Option<Saved>,
+        then: &mut T,
+    ) -> Attempt<T::Out> {
         let task = Task {
             space: self.space,
             plan,
@@ -251,9 +265,12 @@ impl<const W: usize> Searched<'_, '_, W> {
             values
         };
         std::thread::scope(|scope| {
-            let others: Vec<_> = (1..workers).map(|worker| scope.spawn(move || count(worker))).collect();
+            let others: Vec<_> =
+                (1..workers).map(|worker| scope.spawn(move || count(worker))).collect();
             let mut all = count(0);
-            others.into_iter().for_each(|other| all.extend(other.join().expect("no worker panics")));
+            others
+                .into_iter()
+                .for_each(|other| all.extend(other.join().expect("no worker panics")));
             all.len()
         })
     }

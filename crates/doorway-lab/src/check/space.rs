@@ -125,7 +125,11 @@ pub(crate) struct Space<'s> {
 
 impl<'s> Space<'s> {
     /// With `gap`, tickets are relabelled, and gaps from there on are not told apart.
-    pub(crate) fn new(subject: &'s dyn Subject, kind: RegisterKind, gap: Option<u32>) -> Result<Self, Fault> {
+    pub(crate) fn new(
+        subject: &'s dyn Subject,
+        kind: RegisterKind,
+        gap: Option<u32>,
+    ) -> Result<Self, Fault> {
         let mut registers = Vec::new();
         let mut dense = FxHashMap::default();
         let cells = subject.layout().registers();
@@ -139,7 +143,8 @@ impl<'s> Space<'s> {
         }
         let processes = (0..subject.size().n).map(|_| Process::default()).collect();
         let (gap, tried, merging, lessons) = (gap, 0, None, None);
-        let mut space = Self { subject, registers, dense, processes, kind, gap, tried, merging, lessons };
+        let mut space =
+            Self { subject, registers, dense, processes, kind, gap, tried, merging, lessons };
         for p in 0..subject.size().n {
             space.intern(p, subject.start(p))?;
         }
@@ -245,20 +250,36 @@ impl<'s> Space<'s> {
             (Region::Critical, _) | (_, Choice::Abandon | Choice::Kill) => Region::Exit,
             (region, _) => region,
         };
-        let session = begun.choice.request().map_or(base.session, |request| self.subject.session(request));
+        let session =
+            begun.choice.request().map_or(base.session, |request| self.subject.session(request));
         let end = KnownMove { effect: Effect::End, ..begun };
         let labels = base.labels;
-        let known = Known { identity, region, session, moves: Arc::new([end]), labels, writing: begun.register };
+        let known = Known {
+            identity,
+            region,
+            session,
+            moves: Arc::new([end]),
+            labels,
+            writing: begun.register,
+        };
         self.add(p, known)
     }
 
     /// What comes of move `index` of local state `local` of process `p` if its register holds `value`.
-    pub(crate) fn outcome(&mut self, p: usize, local: u32, index: u32, value: u32) -> Result<Outcome, Fault> {
+    pub(crate) fn outcome(
+        &mut self,
+        p: usize,
+        local: u32,
+        index: u32,
+        value: u32,
+    ) -> Result<Outcome, Fault> {
         if let Some(outcome) = self.processes[p].outcomes.get(&(local, index, value)) {
             return Ok(*outcome);
         }
         let step = self.known(p, local).moves[index as usize];
-        if let (Some(merging), Some(r), true) = (&self.merging, step.register, step.effect != Effect::Begin) {
+        if let (Some(merging), Some(r), true) =
+            (&self.merging, step.register, step.effect != Effect::Begin)
+        {
             let held = &self.registers[r as usize].whole(value);
             if !merging.foresees(p, &self.known(p, local).identity, r, held) {
                 return Err(Fault::Unforeseen);
@@ -276,8 +297,9 @@ impl<'s> Space<'s> {
             if !stepped.agrees(&again) {
                 return Err(Fault::Impure);
             }
-            let in_value =
-                step.register.map_or(Labels::default(), |r| self.registers[r as usize].labels[value as usize]);
+            let in_value = step
+                .register
+                .map_or(Labels::default(), |r| self.registers[r as usize].labels[value as usize]);
             let visible = self.known(p, local).labels.or(in_value);
             self.try_step(p, &state, step, value, visible, &stepped)?;
             let value = match (stepped.effect, step.register) {
@@ -300,8 +322,10 @@ impl<'s> Space<'s> {
 
     /// The labels that stand in a state, in order, from the numbers of its registers and processes.
     pub(crate) fn labels(&self, values: &[u32], locals: &[u32]) -> Vec<u32> {
-        let in_registers = self.registers.iter().zip(values).map(|(values, &v)| values.labels[v as usize]);
-        let in_locals = self.processes.iter().zip(locals).map(|(process, &l)| process.known[l as usize].labels);
+        let in_registers =
+            self.registers.iter().zip(values).map(|(values, &v)| values.labels[v as usize]);
+        let in_locals =
+            self.processes.iter().zip(locals).map(|(process, &l)| process.known[l as usize].labels);
         in_registers.chain(in_locals).fold(Labels::default(), Labels::or).iter().collect()
     }
 
@@ -309,9 +333,12 @@ impl<'s> Space<'s> {
     pub(crate) fn domain(&mut self, register: u16, tickets: &[Ticket]) -> Result<Vec<u32>, Fault> {
         let before = self.learned();
         let values = &mut self.registers[register as usize];
-        let domain =
-            values.domain.values(values.value(0), tickets).ok_or_else(|| Fault::NoDomain(values.name.clone()))?;
-        let numbers = domain.into_iter().map(|value| values.intern(value)).collect::<Result<_, _>>()?;
+        let domain = values
+            .domain
+            .values(values.value(0), tickets)
+            .ok_or_else(|| Fault::NoDomain(values.name.clone()))?;
+        let numbers =
+            domain.into_iter().map(|value| values.intern(value)).collect::<Result<_, _>>()?;
         self.note(before, || Lesson::Domain { register, ticket: tickets.first().copied() });
         Ok(numbers)
     }
@@ -319,7 +346,8 @@ impl<'s> Space<'s> {
     /// The same without tickets, which are too many to try unless they are relabelled.
     pub(crate) fn finite_domain(&mut self, register: u16) -> Result<Vec<u32>, Fault> {
         let values = &self.registers[register as usize];
-        let count = |tickets: &[Ticket]| Some(values.domain.values(values.value(0), tickets)?.len());
+        let count =
+            |tickets: &[Ticket]| Some(values.domain.values(values.value(0), tickets)?.len());
         if super::ticket_values(count) {
             return Err(Fault::NoDomain(values.name.clone()));
         }
@@ -327,7 +355,12 @@ impl<'s> Space<'s> {
     }
 
     /// The number of a register's value with its tickets replaced.
-    pub(crate) fn relabel_value(&mut self, register: u16, value: u32, map: &Map) -> Result<u32, Fault> {
+    pub(crate) fn relabel_value(
+        &mut self,
+        register: u16,
+        value: u32,
+        map: &Map,
+    ) -> Result<u32, Fault> {
         let before = self.learned();
         let values = &mut self.registers[register as usize];
         let new = values.value(value).relabelled(&mut |ticket| map.apply(ticket));

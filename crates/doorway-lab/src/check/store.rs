@@ -58,7 +58,12 @@ impl<const W: usize> Table<W> {
     pub(crate) fn new(keys: usize, room: &Arc<Room>) -> io::Result<Self> {
         let capacity = Self::capacity(keys);
         let shift = u64::BITS - capacity.trailing_zeros();
-        Ok(Self { words: Words::new(capacity * W, room)?, capacity, shift, len: Apart(AtomicU64::new(0)) })
+        Ok(Self {
+            words: Words::new(capacity * W, room)?,
+            capacity,
+            shift,
+            len: Apart(AtomicU64::new(0)),
+        })
     }
 
     fn capacity(keys: usize) -> usize {
@@ -91,7 +96,8 @@ impl<const W: usize> Table<W> {
     /// other.
     pub(crate) fn insert_all(&self, keys: &[(Key<W>, u64)], mut new: impl FnMut(&Key<W>)) {
         let words: &[AtomicU64] = &self.words;
-        let touched = keys.iter().fold(0, |sum, (_, hash)| sum ^ words[self.home(*hash) * W].load(Relaxed));
+        let touched =
+            keys.iter().fold(0, |sum, (_, hash)| sum ^ words[self.home(*hash) * W].load(Relaxed));
         std::hint::black_box(touched);
         let mut added = 0;
         for (key, hash) in keys {
@@ -114,7 +120,10 @@ impl<const W: usize> Table<W> {
                 match at[0].compare_exchange(0, claim, AcqRel, Acquire) {
                     Ok(_) => {
                         if W > 1 {
-                            at[1..].iter().zip(&key[1..]).for_each(|(word, value)| word.store(*value, Relaxed));
+                            at[1..]
+                                .iter()
+                                .zip(&key[1..])
+                                .for_each(|(word, value)| word.store(*value, Relaxed));
                             at[0].store(key[0], Release);
                         }
                         return true;
@@ -126,7 +135,9 @@ impl<const W: usize> Table<W> {
                 std::hint::spin_loop();
                 first = at[0].load(Acquire);
             }
-            if first == key[0] && at[1..].iter().zip(&key[1..]).all(|(word, value)| word.load(Relaxed) == *value) {
+            if first == key[0]
+                && at[1..].iter().zip(&key[1..]).all(|(word, value)| word.load(Relaxed) == *value)
+            {
                 return false;
             }
             slot = (slot + 1) & (self.capacity - 1);
@@ -242,7 +253,8 @@ impl<const W: usize> Store<W> {
 
     /// The numbers of all states, looked up by this many workers.
     pub(crate) fn numbers(&self, workers: usize) -> Numbers {
-        let of_slot: Vec<AtomicU32> = (0..self.table.capacity).map(|_| AtomicU32::new(u32::MAX)).collect();
+        let of_slot: Vec<AtomicU32> =
+            (0..self.table.capacity).map(|_| AtomicU32::new(u32::MAX)).collect();
         let pieces = self.pieces();
         parallel::each(pieces.len(), workers, |i| {
             let (first, keys) = pieces[i];
@@ -284,7 +296,12 @@ impl<const W: usize> Store<W> {
     }
 
     /// The numbers of many states at once, which is faster than one after the other.
-    pub(crate) fn number_all(&self, numbers: &Numbers, keys: &[Key<W>], mut each: impl FnMut(Option<u32>)) {
+    pub(crate) fn number_all(
+        &self,
+        numbers: &Numbers,
+        keys: &[Key<W>],
+        mut each: impl FnMut(Option<u32>),
+    ) {
         self.touch(&numbers.of_slot, keys);
         keys.iter().for_each(|key| each(self.number(numbers, key)));
     }
@@ -349,8 +366,9 @@ mod tests {
     #[test]
     fn workers_agree_on_who_was_first() {
         fn insert<const W: usize>(limit: Option<u64>) {
-            let keys: Vec<Key<W>> =
-                (0..50_000u64).map(|i| std::array::from_fn(|w| (i + w as u64) | (1 << 63))).collect();
+            let keys: Vec<Key<W>> = (0..50_000u64)
+                .map(|i| std::array::from_fn(|w| (i + w as u64) | (1 << 63)))
+                .collect();
             let room = Room::new(limit, None);
             let table = Table::new(keys.len(), &room).expect("there is memory");
             let counts: Vec<usize> = std::thread::scope(|scope| {
@@ -359,7 +377,8 @@ mod tests {
                         scope.spawn(|| {
                             let mut mine = 0;
                             for batch in keys.chunks(100) {
-                                let batch: Vec<_> = batch.iter().map(|key| (*key, hash(key))).collect();
+                                let batch: Vec<_> =
+                                    batch.iter().map(|key| (*key, hash(key))).collect();
                                 table.insert_all(&batch, |_| mine += 1);
                             }
                             mine
@@ -384,13 +403,19 @@ mod tests {
         let key = |i: u64| -> Key<1> { [(1 << 63) | i] };
         let room = Room::new(None, None);
         let levels = [[&[9][..], &[]], [&[], &[4, 5]], [&[1], &[2]], [&[], &[]]];
-        let part = |numbers: &[u64]| Part::of(&numbers.iter().map(|&i| key(i)).collect::<Vec<_>>(), &room);
-        let levels = levels.iter().map(|level| level.iter().map(|numbers| part(numbers)).collect()).collect();
+        let part =
+            |numbers: &[u64]| Part::of(&numbers.iter().map(|&i| key(i)).collect::<Vec<_>>(), &room);
+        let levels = levels
+            .iter()
+            .map(|level| level.iter().map(|numbers| part(numbers)).collect())
+            .collect();
         let store = Store::new(levels, &room).expect("there is memory");
         let numbers = store.numbers(2);
         assert_eq!(store.states(), 5);
         for (number, (key, depth)) in
-            [(key(9), 0), (key(4), 1), (key(5), 1), (key(1), 2), (key(2), 2)].into_iter().enumerate()
+            [(key(9), 0), (key(4), 1), (key(5), 1), (key(1), 2), (key(2), 2)]
+                .into_iter()
+                .enumerate()
         {
             let number = number as u32;
             assert_eq!(store.number(&numbers, &key), Some(number));

@@ -106,7 +106,9 @@ impl Stretch {
     /// Whether `stretched` is what comes of the step by which `plain` came, up to the stretching.
     pub(crate) fn agrees(&self, plain: &Stepped, stretched: &Stepped) -> bool {
         let effects = match (&plain.effect, &stretched.effect) {
-            (Some(plain), Some(stretched)) => self.value(&**plain).is_some_and(|value| value.same(&**stretched)),
+            (Some(plain), Some(stretched)) => {
+                self.value(&**plain).is_some_and(|value| value.same(&**stretched))
+            }
             (None, None) => true,
             _ => false,
         };
@@ -154,11 +156,17 @@ mod tests {
     /// Both parities and every small constant come up, and later on one of them at a time.
     #[test]
     fn small_widenings_are_all_tried_at_first() {
-        let tried = |nth| Stretch::all(labels(&[2]), 2, nth).into_iter().map(|s| s.places[1].1 - 2).collect::<Vec<_>>();
+        let tried = |nth| {
+            Stretch::all(labels(&[2]), 2, nth)
+                .into_iter()
+                .map(|s| s.places[1].1 - 2)
+                .collect::<Vec<_>>()
+        };
         let first = tried(0);
         assert_eq!(first[0], HUGE);
         assert_eq!(first[2..], [1, 2, 3, 4, 5, 6, 7, 8]);
-        let later: std::collections::BTreeSet<u64> = (THOROUGH..THOROUGH + 100).map(|nth| tried(nth)[1]).collect();
+        let later: std::collections::BTreeSet<u64> =
+            (THOROUGH..THOROUGH + 100).map(|nth| tried(nth)[1]).collect();
         assert_eq!(later, (1..=SMALL).collect());
         assert_eq!(tried(THOROUGH).len(), 2);
     }

@@ -38,8 +38,10 @@ impl Then for Shapes {
             .keys()
             .map(|key| {
                 let numbers = searched.plan.unpack(key);
-                let values: Vec<_> = (0..registers).map(|r| space.registers[r].value(numbers[r])).collect();
-                let locals: Vec<_> = (0..n).map(|p| space.state(p, numbers[registers + p])).collect();
+                let values: Vec<_> =
+                    (0..registers).map(|r| space.registers[r].value(numbers[r])).collect();
+                let locals: Vec<_> =
+                    (0..n).map(|p| space.state(p, numbers[registers + p])).collect();
                 let mut tickets = Vec::new();
                 let mut note = |ticket: Ticket| {
                     tickets.push(ticket);
@@ -50,7 +52,9 @@ impl Then for Shapes {
                 tickets.push(Ticket::ZERO);
                 tickets.sort_unstable();
                 tickets.dedup();
-                let gaps = tickets.windows(2).map(|pair| (raw::number(pair[1]) - raw::number(pair[0])).min(GAP));
+                let gaps = tickets
+                    .windows(2)
+                    .map(|pair| (raw::number(pair[1]) - raw::number(pair[0])).min(GAP));
                 let labels: Vec<u64> = [0]
                     .into_iter()
                     .chain(gaps)
@@ -74,9 +78,12 @@ impl Then for Shapes {
 }
 
 fn shapes(n: usize, passages: Option<u32>, kind: RegisterKind) -> HashSet<Shape> {
-    let subject = Entrant::named("bakery").and_then(|bakery| bakery.build(Size::mutex(n), None, false).ok());
+    let subject =
+        Entrant::named("bakery").and_then(|bakery| bakery.build(Size::mutex(n), None, false).ok());
     let subject = subject.expect("there is a bakery");
-    let space = Mutex::new(Space::new(&*subject, kind, passages.is_none().then_some(GAP as u32)).expect("it runs"));
+    let space = Mutex::new(
+        Space::new(&*subject, kind, passages.is_none().then_some(GAP as u32)).expect("it runs"),
+    );
     let rules = Rules {
         endless: None,
         kills: None,
@@ -114,12 +121,19 @@ fn bounded_and_unbounded_runs_reach_the_same_states() {
         let mut found = 0;
         for passages in 1..=enough {
             let bounded = shapes(n, Some(passages), RegisterKind::Atomic);
-            assert!(bounded.is_subset(&unbounded), "n = {n}, {passages} passages: a true state is missing");
+            assert!(
+                bounded.is_subset(&unbounded),
+                "n = {n}, {passages} passages: a true state is missing"
+            );
             assert!(bounded.len() > found, "n = {n}, {passages} passages: nothing new");
             found = bounded.len();
             println!("n = {n}, {passages} passages: {found} of {}", unbounded.len());
         }
-        assert!(unbounded.len() - found <= untrue, "n = {n}: {found} of {} states are true", unbounded.len());
+        assert!(
+            unbounded.len() - found <= untrue,
+            "n = {n}: {found} of {} states are true",
+            unbounded.len()
+        );
     }
 }
 

@@ -68,7 +68,10 @@ impl Progress {
         let limit = room.limit();
         self.max_memory.store(if limit == u64::MAX { 0 } else { limit }, Relaxed);
         if self.on_disk.swap(room.on_disk(), Relaxed) == 0 && room.on_disk() > 0 {
-            self.tell(format!("memory is full: the search goes on on disk, in {}", room.directory().display()));
+            self.tell(format!(
+                "memory is full: the search goes on on disk, in {}",
+                room.directory().display()
+            ));
         }
     }
 
@@ -109,7 +112,10 @@ mod tests {
                 && truth > all / 50
             {
                 let ratio = estimate as f64 / truth as f64;
-                assert!((0.25..=4.1).contains(&ratio), "level {end}: {estimate} instead of {truth}");
+                assert!(
+                    (0.25..=4.1).contains(&ratio),
+                    "level {end}: {estimate} instead of {truth}"
+                );
                 given += 1;
             }
         }
@@ -125,7 +131,11 @@ mod tests {
         assert_eq!(left(&halves[1..]), None, "too few levels");
         assert_eq!(left(&[&halves[..], &[65]].concat()), None, "not all of them shrink");
         assert_eq!(left(&[&halves[..], &[0]].concat()), None, "it is over");
-        assert_eq!(left(&(0..20).map(|i| 10_000 - i).collect::<Vec<_>>()), None, "it hardly shrinks");
+        assert_eq!(
+            left(&(0..20).map(|i| 10_000 - i).collect::<Vec<_>>()),
+            None,
+            "it hardly shrinks"
+        );
     }
 
     /// Levels of true searches: what is estimated comes about right.
@@ -138,8 +148,12 @@ mod tests {
             ("k-bakery", Size { n: 3, k: 2, sessions: 0 }, None, 0),
             ("yang-anderson", Size::mutex(3), None, 15),
         ] {
-            let subject = Entrant::named(name).expect("there is one").build(size, None, false).expect("it fits");
-            let options = Options { properties: vec![Property::KExclusion], passages, ..Options::default() };
+            let subject = Entrant::named(name)
+                .expect("there is one")
+                .build(size, None, false)
+                .expect("it fits");
+            let options =
+                Options { properties: vec![Property::KExclusion], passages, ..Options::default() };
             let progress = Progress::default();
             check(&*subject, &options, &progress).expect("it runs");
             let levels = progress.levels.lock().expect("nothing panicked").clone();

@@ -54,11 +54,17 @@ impl Conclude<'_, '_> {
             });
             match (self.options.passages, self.options.endless) {
                 (None, _) => {}
-                (Some(_), None) => words.push_str("; with passages bounded, this only says that nobody gets stuck"),
-                (Some(_), Some(p)) => words.push_str(&format!("; nobody gets stuck, whatever process {p} does")),
+                (Some(_), None) => {
+                    words.push_str("; with passages bounded, this only says that nobody gets stuck")
+                }
+                (Some(_), Some(p)) => {
+                    words.push_str(&format!("; nobody gets stuck, whatever process {p} does"))
+                }
             }
             if self.search.rules.retries.is_some() {
-                words.push_str(", and of runs in which somebody would try more often it says nothing");
+                words.push_str(
+                    ", and of runs in which somebody would try more often it says nothing",
+                );
             }
         }
         words.push_str(self.caveat(property));
@@ -68,7 +74,9 @@ impl Conclude<'_, '_> {
     /// What has to be said of a verdict whichever way it goes.
     fn caveat(&self, property: Property) -> &'static str {
         match property {
-            Property::FifoEnabling | Property::KDeadlockAvoidance if self.options.passages.is_some() => {
+            Property::FifoEnabling | Property::KDeadlockAvoidance
+                if self.options.passages.is_some() =>
+            {
                 "; with passages bounded, who has made its own stays in its remainder for ever and is not enabled, \
                  which says nothing of runs with more passages"
             }
@@ -81,7 +89,12 @@ impl Conclude<'_, '_> {
     }
 
     pub(super) fn undecided(&self, property: Property, why: &str) -> Verdict {
-        Verdict { property, holds: None, scope: format!("not decided, {why}: {}", self.reach()), trace: None }
+        Verdict {
+            property,
+            holds: None,
+            scope: format!("not decided, {why}: {}", self.reach()),
+            trace: None,
+        }
     }
 
     /// The same where more memory, or a search of more states, may decide.
@@ -91,7 +104,11 @@ impl Conclude<'_, '_> {
     }
 
     /// The verdict on a property if there is no graph of a finished search to decide it.
-    pub(super) fn without_graph<const W: usize>(&self, searched: &Searched<'_, '_, W>, property: Property) -> Verdict {
+    pub(super) fn without_graph<const W: usize>(
+        &self,
+        searched: &Searched<'_, '_, W>,
+        property: Property,
+    ) -> Verdict {
         match Graph::can_hold(searched) {
             true => self.unfinished(
                 property,

@@ -96,7 +96,9 @@ impl Deref for Filed {
 impl DerefMut for Filed {
     fn deref_mut(&mut self) -> &mut [u64] {
         // SAFETY: as above, and `self` is borrowed mutably for as long as the slice lives.
-        unsafe { std::slice::from_raw_parts_mut(self.map.as_mut_ptr().cast(), self.map.len() / WORD) }
+        unsafe {
+            std::slice::from_raw_parts_mut(self.map.as_mut_ptr().cast(), self.map.len() / WORD)
+        }
     }
 }
 

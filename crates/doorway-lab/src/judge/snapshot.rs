@@ -21,7 +21,9 @@ impl Snapshot {
         let cells = machine.registers();
         Self {
             values: (0..cells).map(|r| Whole(machine.value(r).relabelled(&mut { rank }))).collect(),
-            locals: (0..machine.processes()).map(|p| machine.local(p).relabel(&mut { rank })).collect(),
+            locals: (0..machine.processes())
+                .map(|p| machine.local(p).relabel(&mut { rank }))
+                .collect(),
             gaps: [Ticket::ZERO]
                 .iter()
                 .chain(&tickets)
@@ -38,8 +40,15 @@ impl Snapshot {
 
     /// Whether this is the other state up to tickets, with gaps below `wide` the same and the others as wide or wider.
     pub(super) fn continues(&self, other: &Self, wide: u64) -> bool {
-        let gaps = self.gaps.iter().zip(&other.gaps).all(|(now, then)| now == then || (*then >= wide && now >= then));
-        self.values == other.values && self.locals == other.locals && self.gaps.len() == other.gaps.len() && gaps
+        let gaps = self
+            .gaps
+            .iter()
+            .zip(&other.gaps)
+            .all(|(now, then)| now == then || (*then >= wide && now >= then));
+        self.values == other.values
+            && self.locals == other.locals
+            && self.gaps.len() == other.gaps.len()
+            && gaps
     }
 }
 

@@ -48,8 +48,11 @@ impl Event {
 
     /// Whether another run made the same step. Whether a wait was in vain is known of runs that forget alone.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let step = |event: &Self| (event.process, event.line, event.kind, event.half, event.register, event.remote);
-        let place = |event: &Self| (event.from, event.to, event.session, event.abandons, event.changed);
+        let step = |event: &Self| {
+            (event.process, event.line, event.kind, event.half, event.register, event.remote)
+        };
+        let place =
+            |event: &Self| (event.from, event.to, event.session, event.abandons, event.changed);
         step(self) == step(other) && place(self) == place(other) && self.access == other.access
     }
 

@@ -64,7 +64,8 @@ impl Machine<'_> {
         process.looked = NOT_IN_VAIN;
         last.to = process.now.region;
         // With its last step a process asks for nothing any more.
-        last.session = if process.now.session == Session::NONE { session } else { process.now.session };
+        last.session =
+            if process.now.session == Session::NONE { session } else { process.now.session };
         last.idle = waits && effect == NONE && !moves;
         last.changed = false;
         (last.register, last.slot, last.remote) = (None, 0, false);

@@ -3,8 +3,8 @@
 use std::{ops::ControlFlow, panic::Location};
 
 use doorway_core::{
-    Coins, CompareAndSwap, FetchAndAdd, Local, Memory, Register, Registers, Swap, Transactions, Value,
-    engines::named_lock::Mortal,
+    Coins, CompareAndSwap, FetchAndAdd, Local, Memory, Register, Registers, Swap, Transactions,
+    Value, engines::named_lock::Mortal,
 };
 
 use super::{Call, Kind, Odds, Replay, Stop};
@@ -21,7 +21,9 @@ impl Memory for Replay<'_> {
     }
 
     fn drops(&self, line: u32) -> bool {
-        self.mutant.and_then(|name| name.strip_prefix("without-line-")).is_some_and(|l| l.parse() == Ok(line))
+        self.mutant
+            .and_then(|name| name.strip_prefix("without-line-"))
+            .is_some_and(|l| l.parse() == Ok(line))
     }
 
     fn relax(&mut self, _: u32) -> Result<(), Stop> {
@@ -95,7 +97,8 @@ impl Memory for Replay<'_> {
         R: Local,
         F: Fn(&mut Self) -> Result<R, Stop> + Sync,
     {
-        let (place, start, entered, line) = (Location::caller(), self.log.len(), self.accesses, self.line);
+        let (place, start, entered, line) =
+            (Location::caller(), self.log.len(), self.accesses, self.line);
         if let Call::Closed(result) = self.call(place, ())? {
             return Ok(result);
         }
@@ -133,7 +136,8 @@ impl Registers for Replay<'_> {
     where
         F: Fn(T) -> bool + Sync,
     {
-        let (place, start, entered, outer) = (Location::caller(), self.log.len(), self.accesses, self.round);
+        let (place, start, entered, outer) =
+            (Location::caller(), self.log.len(), self.accesses, self.round);
         if let Call::Closed(()) = self.call(place, ())? {
             return Ok(());
         }
@@ -152,8 +156,15 @@ impl Registers for Replay<'_> {
 }
 
 impl CompareAndSwap for Replay<'_> {
-    fn compare_and_swap<T: Value>(&mut self, register: Register<T>, old: T, new: T) -> Result<T, Stop> {
-        self.access(Kind::Update, register, |held| ((held == old && new != held).then_some(new), held))
+    fn compare_and_swap<T: Value>(
+        &mut self,
+        register: Register<T>,
+        old: T,
+        new: T,
+    ) -> Result<T, Stop> {
+        self.access(Kind::Update, register, |held| {
+            ((held == old && new != held).then_some(new), held)
+        })
     }
 }
 
@@ -183,7 +194,11 @@ impl FetchAndAdd for Replay<'_> {
 }
 
 impl Transactions for Replay<'_> {
-    fn transact<T: Value, R: Local, F>(&mut self, variable: Register<T>, change: F) -> Result<R, Stop>
+    fn transact<T: Value, R: Local, F>(
+        &mut self,
+        variable: Register<T>,
+        change: F,
+    ) -> Result<R, Stop>
     where
         F: Fn(T) -> (T, R) + Sync,
     {

@@ -19,7 +19,9 @@ impl Fit {
         let count = points.len() as f64;
         let mean = |f: fn(&(f64, f64)) -> f64| points.iter().map(f).sum::<f64>() / count;
         let (mean_x, mean_y) = (mean(|p| p.0), mean(|p| p.1));
-        let sum = |f: &dyn Fn(f64, f64) -> f64| points.iter().map(|p| f(p.0 - mean_x, p.1 - mean_y)).sum::<f64>();
+        let sum = |f: &dyn Fn(f64, f64) -> f64| {
+            points.iter().map(|p| f(p.0 - mean_x, p.1 - mean_y)).sum::<f64>()
+        };
         let (xx, xy, yy) = (sum(&|x, _| x * x), sum(&|x, y| x * y), sum(&|_, y| y * y));
         if points.is_empty() || xx == 0.0 {
             return None;
@@ -87,13 +89,16 @@ impl Growth {
         if points.len() < FEWEST {
             return None;
         }
-        let over = |x: fn(f64) -> f64| Fit::through(&points.iter().map(|p| (x(p.0 as f64), p.1)).collect::<Vec<_>>());
+        let over = |x: fn(f64) -> f64| {
+            Fit::through(&points.iter().map(|p| (x(p.0 as f64), p.1)).collect::<Vec<_>>())
+        };
         let (over_n, over_log, over_square) = (over(|n| n)?, over(f64::log2)?, over(|n| n * n)?);
         let mean = points.iter().map(|p| p.1).sum::<f64>() / points.len() as f64;
         let still = points.iter().all(|p| (p.1 - mean).abs() <= STILL * mean);
         let left = |fit: Fit| 1.0 - fit.r2;
         let better = |fit: Fit, than: Fit| left(fit) < CLEARLY * left(than);
-        let (r2, enough, class) = if better(over_log, over_n) && left(over_log) <= left(over_square) {
+        let (r2, enough, class) = if better(over_log, over_n) && left(over_log) <= left(over_square)
+        {
             (over_log.r2, GOOD_ENOUGH, Class::Logarithmic)
         } else if better(over_square, over_n) {
             (over_square.r2, GOOD_ENOUGH, Class::Quadratic)
@@ -130,10 +135,18 @@ mod tests {
     #[test]
     fn a_line_is_found() {
         let fit = Fit::through(&[(1.0, 5.0), (2.0, 7.0), (4.0, 11.0)]).expect("they lie apart");
-        assert!((fit.slope - 2.0).abs() < 1e-9 && (fit.intercept - 3.0).abs() < 1e-9 && (fit.r2 - 1.0).abs() < 1e-9);
+        assert!(
+            (fit.slope - 2.0).abs() < 1e-9
+                && (fit.intercept - 3.0).abs() < 1e-9
+                && (fit.r2 - 1.0).abs() < 1e-9
+        );
         // By hand: means 2 and 3, xx = 2, xy = 1, yy = 2.
         let fit = Fit::through(&[(1.0, 3.0), (2.0, 2.0), (3.0, 4.0)]).expect("they lie apart");
-        assert!((fit.slope - 0.5).abs() < 1e-9 && (fit.intercept - 2.0).abs() < 1e-9 && (fit.r2 - 0.25).abs() < 1e-9);
+        assert!(
+            (fit.slope - 0.5).abs() < 1e-9
+                && (fit.intercept - 2.0).abs() < 1e-9
+                && (fit.r2 - 0.25).abs() < 1e-9
+        );
         assert_eq!(Fit::through(&[(2.0, 1.0), (2.0, 3.0)]), None);
         assert_eq!(Fit::through(&[]), None);
     }
@@ -145,7 +158,10 @@ mod tests {
         assert_eq!(grows(|n| 11.0 * n.log2()), Class::Logarithmic);
         assert_eq!(grows(|n| n * n / 2.0 + n), Class::Quadratic);
         assert_eq!(grows(|_| 7.0), Class::Constant);
-        assert_eq!(grows(|n| if (n.log2() as u32).is_multiple_of(2) { 9.0 } else { 1.0 }), Class::Unclear);
+        assert_eq!(
+            grows(|n| if (n.log2() as u32).is_multiple_of(2) { 9.0 } else { 1.0 }),
+            Class::Unclear
+        );
     }
 
     #[test]

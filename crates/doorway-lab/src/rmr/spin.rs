@@ -59,7 +59,11 @@ pub fn spin_cost(subject: &dyn Subject, steps: u64) -> Result<Option<SpinCost>, 
     Ok(dearest)
 }
 
-fn kept_waiting(subject: &dyn Subject, process: usize, steps: u64) -> Result<Option<SpinCost>, Fault> {
+fn kept_waiting(
+    subject: &dyn Subject,
+    process: usize,
+    steps: u64,
+) -> Result<Option<SpinCost>, Fault> {
     let size = subject.size();
     let holders = if size.sessions == 0 { size.k } else { 1 };
     if process >= size.n || holders >= size.n {

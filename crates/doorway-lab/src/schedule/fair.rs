@@ -24,7 +24,8 @@ pub struct Uniform(pub Random);
 
 impl Scheduler for Uniform {
     fn next(&mut self, view: &View<'_>) -> Result<Option<usize>, ScheduleError> {
-        Ok((!view.able.is_empty()).then(|| view.able[self.0.below(view.able.len() as u64) as usize]))
+        Ok((!view.able.is_empty())
+            .then(|| view.able[self.0.below(view.able.len() as u64) as usize]))
     }
 }
 

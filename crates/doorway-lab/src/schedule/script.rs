@@ -60,7 +60,9 @@ pub enum ScheduleError {
         line: usize,
     },
     /// A script that says what a read returns that overlaps nothing, or what it cannot return.
-    #[error("line {line} of the script: process {process} makes no read that overlaps a write and may return that")]
+    #[error(
+        "line {line} of the script: process {process} makes no read that overlaps a write and may return that"
+    )]
     NoOverlap {
         /// Which line, from 1.
         line: usize,
@@ -89,7 +91,9 @@ pub enum ScheduleError {
         n: usize,
     },
     /// A script that wants a process to move that is done.
-    #[error("line {line} of the script: process {process} has crashed or made all its passages; see --passages")]
+    #[error(
+        "line {line} of the script: process {process} has crashed or made all its passages; see --passages"
+    )]
     Stuck {
         /// Which line, from 1.
         line: usize,
@@ -97,7 +101,9 @@ pub enum ScheduleError {
         process: usize,
     },
     /// A script in which a process is waited for that does not come.
-    #[error("line {line} of the script: process {process} took {steps} steps and did not get there")]
+    #[error(
+        "line {line} of the script: process {process} took {steps} steps and did not get there"
+    )]
     Never {
         /// Which line, from 1.
         line: usize,
@@ -161,8 +167,10 @@ impl Script {
                 again = Some(turns.len());
                 continue;
             }
-            let turn = parse_line(line).ok_or_else(|| ScheduleError::Syntax { line: i + 1, text: line.into() })?;
-            if matches!(turn.goal, Goal::Steps(count) | Goal::Within(_, count) if count > PATIENCE) {
+            let turn = parse_line(line)
+                .ok_or_else(|| ScheduleError::Syntax { line: i + 1, text: line.into() })?;
+            if matches!(turn.goal, Goal::Steps(count) | Goal::Within(_, count) if count > PATIENCE)
+            {
                 return Err(ScheduleError::TooMany { line: i + 1 });
             }
             if turn.process >= n {
@@ -220,7 +228,9 @@ fn parse_line(line: &str) -> Option<Turns> {
         [process, "reads", word] => (process, Goal::Reads(word.parse().ok()?)),
         [process, "past", line] => (process, Goal::Past(line.parse().ok()?)),
         [process, "until", name] => (process, Goal::Until(region(name)?)),
-        [process, "until", name, "within", count] => (process, Goal::Within(region(name)?, count.parse().ok()?)),
+        [process, "until", name, "within", count] => {
+            (process, Goal::Within(region(name)?, count.parse().ok()?))
+        }
         _ => return None,
     };
     Some(Turns { process: process.parse().ok()?, goal })
@@ -253,10 +263,13 @@ impl Script {
                 Goal::Steps(count) => self.taken >= count,
                 Goal::Reads(_) | Goal::Asks(_) => self.taken >= 1,
                 Goal::Past(line) => {
-                    self.taken > 0 && last.is_some_and(|last| last.process == process && last.line == line)
+                    self.taken > 0
+                        && last.is_some_and(|last| last.process == process && last.line == line)
                 }
                 Goal::Until(region) => self.taken > 0 && regions[process] == region,
-                Goal::Within(region, count) => self.taken >= count || self.taken > 0 && regions[process] == region,
+                Goal::Within(region, count) => {
+                    self.taken >= count || self.taken > 0 && regions[process] == region
+                }
             };
             if reached {
                 self.at += 1;
@@ -302,12 +315,17 @@ pub fn section_4(n: usize) -> String {
         for m in (lowest..last).rev() {
             script.push_str(&format!("{m} past 1 # events 2, 4, 8: a smaller one sets its bit\n"));
             if m + 1 < last {
-                script.push_str(&format!("{} past 4 # events 5, 9: the one above it gives way\n", m + 1));
+                script.push_str(&format!(
+                    "{} past 4 # events 5, 9: the one above it gives way\n",
+                    m + 1
+                ));
                 script.push_str(&format!("{last} past 1 # events 6, 10: P_N competes again\n"));
             }
             script.push_str(&format!("{last} past 4 # events 3, 7, 11, 15: P_N is blocked\n"));
         }
-        script.push_str(&format!("{lowest} until critical # event 16\n{lowest} until remainder # event 17\n"));
+        script.push_str(&format!(
+            "{lowest} until critical # event 16\n{lowest} until remainder # event 17\n"
+        ));
     }
     script.push_str(&format!("{last} until critical # alone at last\n{last} until remainder\n"));
     script
@@ -346,15 +364,21 @@ pub fn section_5(n: usize, k: usize, i: usize, j: usize) -> String {
     (0..k).for_each(|p| script.push_str(&format!("{p} until critical # 1: P_1 … P_k enter\n")));
     (k..n).for_each(|p| script.push_str(&format!("{p} # 1: the others come to wait\n")));
     script.push_str("0 until remainder # 2: P_1 leaves\n");
-    (k..i).for_each(|p| script.push_str(&format!("{p} until remainder # 3: P_k+1 … P_i go through\n")));
+    (k..i).for_each(|p| {
+        script.push_str(&format!("{p} until remainder # 3: P_k+1 … P_i go through\n"))
+    });
     (k..j).for_each(|p| script.push_str(&format!("{p} # 4: P_k+1 … P_j come again\n")));
     script
 }
 
 /// The script that `003-section-5:I,J` names, if it is that for this algorithm. It is for those of the paper: that they enter
 /// and leave by single steps is what the schedule is made of.
-pub(crate) fn section_5_for(name: &str, subject: &dyn Subject) -> Option<Result<String, ScheduleError>> {
-    let pair = name.strip_prefix(SECTION_5).filter(|_| subject.claims().paper.starts_with("003 "))?;
+pub(crate) fn section_5_for(
+    name: &str,
+    subject: &dyn Subject,
+) -> Option<Result<String, ScheduleError>> {
+    let pair =
+        name.strip_prefix(SECTION_5).filter(|_| subject.claims().paper.starts_with("003 "))?;
     let pair = if pair.is_empty() { pair } else { pair.strip_prefix(':')? };
     let Size { n, k, .. } = subject.size();
     let numbers = pair.split_once(',').and_then(|(i, j)| Some((i.parse().ok()?, j.parse().ok()?)));

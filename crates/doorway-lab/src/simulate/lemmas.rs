@@ -60,7 +60,12 @@ impl Lemmas {
         }
         let registers = |name: &str| subject.layout().block(name);
         let side = |found: &str, leader: &str| {
-            Some(Side { found: registers(found)?, leader: registers(leader)?, led_by: None, good: true })
+            Some(Side {
+                found: registers(found)?,
+                leader: registers(leader)?,
+                led_by: None,
+                good: true,
+            })
         };
         let sides = [side("R0", "S0")?, side("R1", "S1")?];
         Some(Self { sides, writes: 0, good_writes: 0, uncovered: 0, passages: 0 })
@@ -79,7 +84,9 @@ impl Lemmas {
                 }
             }
             (6, Some(register)) if event.changed => {
-                if let Some(side) = self.sides.iter_mut().find(|side| side.leader.contains(&register)) {
+                if let Some(side) =
+                    self.sides.iter_mut().find(|side| side.leader.contains(&register))
+                {
                     side.led_by = Some(p);
                 }
             }
@@ -89,7 +96,9 @@ impl Lemmas {
                 }
             }
             (32, Some(register)) if event.kind == Kind::Update => {
-                if let Some(side) = self.sides.iter_mut().find(|side| side.leader.contains(&register)) {
+                if let Some(side) =
+                    self.sides.iter_mut().find(|side| side.leader.contains(&register))
+                {
                     (side.led_by, side.good) = (None, true);
                 }
             }

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use doorway_core::{Claims, Exclusion, Layout, Local, Request, Session, Size, Unfit, layout::Erased};
+use doorway_core::{
+    Claims, Exclusion, Layout, Local, Request, Session, Size, Unfit, layout::Erased,
+};
 
 use super::{Choice, LocalState, Move, Moves, Section, Stepped, Subject};
 use crate::{
@@ -47,7 +49,13 @@ where
                 fresh = section != Section::Exit;
             }
             let Some(next) = run? else {
-                return Ok(LocalState { section, fresh, session, held, log: std::mem::take(&mut m.log) });
+                return Ok(LocalState {
+                    section,
+                    fresh,
+                    session,
+                    held,
+                    log: std::mem::take(&mut m.log),
+                });
             };
             m.finish_section();
             if let Some(fault) = m.fault.take() {
@@ -73,7 +81,13 @@ where
     }
 
     /// Runs one section; `None` if it stopped at an access.
-    fn section(&self, p: usize, m: &mut Replay<'_>, section: Section, held: &Item) -> Result<Option<Item>, Fault> {
+    fn section(
+        &self,
+        p: usize,
+        m: &mut Replay<'_>,
+        section: Section,
+        held: &Item,
+    ) -> Result<Option<Item>, Fault> {
         let done = match section {
             Section::Remainder => unreachable!("the remainder has no code"),
             Section::Doorway => {
@@ -115,7 +129,11 @@ where
         let from = self.chosen(local, choice)?;
         let mut m = Replay::new(&from.log, None, cut, self.mutant);
         self.drive(p, &mut m, &from)?;
-        let access = m.pending.ok_or(if choice == Choice::Go { Fault::Impure } else { Fault::IdleSection(what) })?;
+        let access = m.pending.ok_or(if choice == Choice::Go {
+            Fault::Impure
+        } else {
+            Fault::IdleSection(what)
+        })?;
         match access.kind {
             Kind::Choose(_) if choice.gives_up() => Err(Fault::ChoosesFirst(what)),
             Kind::Choose(odds) => odds.check().map(|()| Move { choice, access }),
@@ -124,7 +142,11 @@ where
     }
 
     /// The state from which the choice makes its access.
-    fn chosen<'l>(&self, local: &'l LocalState, choice: Choice) -> Result<Cow<'l, LocalState>, Fault> {
+    fn chosen<'l>(
+        &self,
+        local: &'l LocalState,
+        choice: Choice,
+    ) -> Result<Cow<'l, LocalState>, Fault> {
         Ok(Cow::Owned(match choice {
             Choice::Go | Choice::Outcome(_) => return Ok(Cow::Borrowed(local)),
             Choice::Request(r) | Choice::RequestOutcome(r, _) => {
@@ -132,11 +154,23 @@ where
                 let keep = local.held.get::<K>().ok_or(Fault::Impure)?;
                 let session = request.session();
                 let held = Item::new((request, keep));
-                LocalState { section: Section::Doorway, fresh: true, session, held, log: Vec::new() }
+                LocalState {
+                    section: Section::Doorway,
+                    fresh: true,
+                    session,
+                    held,
+                    log: Vec::new(),
+                }
             }
             Choice::Abandon => {
                 let (session, held) = (local.session, local.held.clone());
-                LocalState { section: Section::Abandon, fresh: true, session, held, log: Vec::new() }
+                LocalState {
+                    section: Section::Abandon,
+                    fresh: true,
+                    session,
+                    held,
+                    log: Vec::new(),
+                }
             }
             // All that it knew is gone.
             Choice::Kill => {
@@ -189,21 +223,34 @@ where
 
     fn start(&self, p: usize) -> LocalState {
         let held = Item::new(self.algorithm.keep(p));
-        LocalState { section: Section::Remainder, fresh: true, session: Session::NONE, held, log: Vec::new() }
+        LocalState {
+            section: Section::Remainder,
+            fresh: true,
+            session: Session::NONE,
+            held,
+            log: Vec::new(),
+        }
     }
 
     fn moves(&self, p: usize, local: &LocalState, cut: bool) -> Result<Vec<Move>, Fault> {
         if local.section == Section::Remainder {
             let requests = 0..Q::all(self.size).len() as u32;
             let first = |r| self.first(p, local, Choice::Request(r), cut, "passage");
-            let moves = requests.map(|r| Ok(spread(first(r)?, |outcome| Choice::RequestOutcome(r, outcome))));
+            let moves = requests
+                .map(|r| Ok(spread(first(r)?, |outcome| Choice::RequestOutcome(r, outcome))));
             return Ok(moves.collect::<Result<Vec<_>, _>>()?.concat());
         }
         let Move { access, .. } = self.first(p, local, Choice::Go, cut, "section")?;
         Ok(self.moves_at(p, local, Some(access), cut)?.to_vec())
     }
 
-    fn moves_at(&self, p: usize, local: &LocalState, pending: Option<Access>, cut: bool) -> Result<Moves, Fault> {
+    fn moves_at(
+        &self,
+        p: usize,
+        local: &LocalState,
+        pending: Option<Access>,
+        cut: bool,
+    ) -> Result<Moves, Fault> {
         let Some(access) = pending else { return self.moves(p, local, cut).map(Moves::from) };
         let go = Move { choice: Choice::Go, access };
         let abandons = self.abandons && access.waits && local.section == Section::Waiting;
@@ -249,7 +296,9 @@ where
 /// The moves that a move stands for: one for each outcome, if it makes a choice.
 fn spread(step: Move, choice: impl Fn(u32) -> Choice) -> Vec<Move> {
     match step.access.kind {
-        Kind::Choose(odds) => (0..odds.outcomes()).map(|o| Move { choice: choice(o), ..step }).collect(),
+        Kind::Choose(odds) => {
+            (0..odds.outcomes()).map(|o| Move { choice: choice(o), ..step }).collect()
+        }
         _ => vec![step],
     }
 }
@@ -259,7 +308,11 @@ fn spread(step: Move, choice: impl Fn(u32) -> Choice) -> Vec<Move> {
 ///
 /// # Errors
 /// When the algorithm does not serve that size.
-pub fn build<A, Q, P, K>(size: Size, mutant: Option<&'static str>, abandons: bool) -> Result<Box<dyn Subject>, Unfit>
+pub fn build<A, Q, P, K>(
+    size: Size,
+    mutant: Option<&'static str>,
+    abandons: bool,
+) -> Result<Box<dyn Subject>, Unfit>
 where
     A: for<'a> Exclusion<Replay<'a>, Request = Q, Pass = P, Keep = K> + Send + Sync + 'static,
     Q: Request,

@@ -46,7 +46,11 @@ pub(crate) fn alone(run: &mut Run<'_>, p: usize) -> Option<Alone> {
 
 impl Trace {
     /// Checks what the trace claims against its own replay.
-    pub(super) fn confirm(&self, judge: &mut Judge<'_>, replayed: &mut Replayed) -> Result<(), TraceError> {
+    pub(super) fn confirm(
+        &self,
+        judge: &mut Judge<'_>,
+        replayed: &mut Replayed,
+    ) -> Result<(), TraceError> {
         let Some(name) = &self.property else { return Ok(()) };
         let subject = judge.subject();
         let property = subject
@@ -57,21 +61,26 @@ impl Trace {
             let overtaken = judge.uncut().overtaken();
             replayed.alone = overtaken.into_iter().find(|&p| goes_round_alone(subject, judge, p));
         }
-        if judge.shows(property, self.loop_from, &self.crashed) { Ok(()) } else { Err(TraceError::NotShown(property)) }
+        if judge.shows(property, self.loop_from, &self.crashed) {
+            Ok(())
+        } else {
+            Err(TraceError::NotShown(property))
+        }
     }
 }
 
 /// Whether `p`, if only it moves after the run, comes back to where it was without entering.
 fn goes_round_alone(subject: &dyn Subject, judge: &Judge<'_>, p: usize) -> bool {
     let Ok(mut run) = Run::new(subject, judge.forgetful().kind(), true) else { return false };
-    judge.turns().iter().all(|turn| run.take(*turn).is_ok()) && matches!(alone(&mut run, p), Some(Alone::GoesRound))
+    judge.turns().iter().all(|turn| run.take(*turn).is_ok())
+        && matches!(alone(&mut run, p), Some(Alone::GoesRound))
 }
 
 #[cfg(test)]
 mod tests {
     use doorway_core::{
-        Algorithm, Claims, Exclusion, Home, Layout, Property, Register, RegisterKind, Registers, Size, Unfit,
-        algorithms::mutex::BurnsLamport,
+        Algorithm, Claims, Exclusion, Home, Layout, Property, Register, RegisterKind, Registers,
+        Size, Unfit, algorithms::mutex::BurnsLamport,
     };
 
     use super::*;
@@ -107,11 +116,13 @@ mod tests {
 
     /// Confirms a trace of no steps that says that this property is violated.
     fn confirm<const BOUND: u64>(property: Property) -> bool {
-        let subject = crate::build::<Seven<BOUND>, _, _, _>(Size::mutex(1), None, false).expect("it fits");
+        let subject =
+            crate::build::<Seven<BOUND>, _, _, _>(Size::mutex(1), None, false).expect("it fits");
         let mut trace = Trace::of(&*subject, RegisterKind::Atomic);
         trace.property = Some(property.name().into());
         let mut judge = Judge::new(&*subject, RegisterKind::Atomic).expect("it runs");
-        let (events, violations, registers, regions) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (events, violations, registers, regions) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut replayed = Replayed { events, violations, registers, regions, alone: None };
         trace.confirm(&mut judge, &mut replayed).is_ok()
     }

@@ -49,7 +49,8 @@ impl Trace {
         }
         if let Some(from) = trace.loop_from {
             let moves = |p: usize| trace.steps[from..].iter().any(|step| step.process == p);
-            trace.crashed = (0..n).filter(|&p| !moves(p) && regions[p] != Region::Remainder).collect();
+            trace.crashed =
+                (0..n).filter(|&p| !moves(p) && regions[p] != Region::Remainder).collect();
         }
         trace.property = Some(property.name().into());
         trace.shows = "what the script is about".into();

@@ -108,7 +108,8 @@ struct Possible {
 }
 
 /// Those that every algorithm can be run under and that need no file.
-const SCHEDULERS: &[&str] = &["round-robin", "random", "pct", "oblivious:bursts", "strong-adaptive:victim"];
+const SCHEDULERS: &[&str] =
+    &["round-robin", "random", "pct", "oblivious:bursts", "strong-adaptive:victim"];
 
 /// An algorithm to explore by hand.
 pub struct Explorer {
@@ -127,7 +128,11 @@ impl Explorer {
     /// When the algorithm cannot be run in the lab.
     pub fn page(&self) -> Result<String, ExploreError> {
         let script = concat!(include_str!("viewer.js"), include_str!("explore.js"));
-        Ok(page(&format!("{}: explore", self.subject.name()), &self.answer(Plan::default())?, script))
+        Ok(page(
+            &format!("{}: explore", self.subject.name()),
+            &self.answer(Plan::default())?,
+            script,
+        ))
     }
 
     /// What there is to see after a schedule, as JSON.
@@ -214,7 +219,8 @@ impl<'s> Take<'s> {
     /// Lets a scheduler decide.
     fn follow(&mut self, how: &Scheduled) -> Result<(), ExploreError> {
         let no_file = |_: &str| Err(ScheduleError::Unknown(how.scheduler.clone()));
-        let mut scheduler = scheduler::<ScheduleError>(&how.scheduler, self.subject, how.seed, no_file)?;
+        let mut scheduler =
+            scheduler::<ScheduleError>(&how.scheduler, self.subject, how.seed, no_file)?;
         let mut random = Random::new(how.seed, 2);
         let n = self.subject.size().n;
         let able: Vec<usize> = (0..n).filter(|&p| !self.has_crashed(p)).collect();
@@ -224,8 +230,13 @@ impl<'s> Take<'s> {
             }
             let machine = &self.run.machine;
             let regions: Vec<Region> = (0..n).map(|p| machine.region(p)).collect();
-            let view =
-                View { able: &able, last: self.last.as_ref(), regions: &regions, machine, meter: &self.reel.meter };
+            let view = View {
+                able: &able,
+                last: self.last.as_ref(),
+                regions: &regions,
+                machine,
+                meter: &self.reel.meter,
+            };
             let Some(process) = scheduler.next(&view)? else { break };
             let step = machine.moves(process)[choose(machine, process, &mut random)];
             let choice = self.words(step.choice);
@@ -235,12 +246,15 @@ impl<'s> Take<'s> {
     }
 
     fn words(&self, choice: Choice) -> Option<String> {
-        let session = choice.request().map_or(doorway_core::Session::NONE, |request| self.subject.session(request));
+        let session = choice
+            .request()
+            .map_or(doorway_core::Session::NONE, |request| self.subject.session(request));
         in_words(choice, session)
     }
 
     fn answer(mut self) -> Result<Answer, ExploreError> {
-        let processes = (0..self.subject.size().n).map(|p| self.able(p)).collect::<Result<_, _>>()?;
+        let processes =
+            (0..self.subject.size().n).map(|p| self.able(p)).collect::<Result<_, _>>()?;
         self.trace.crashed = self.crashes.iter().map(|crash| crash.process).collect();
         // A run that ends in a violation can be shown to others as one.
         if let Some(property) = self.reel.frames.last().and_then(|frame| frame.violates.first()) {
@@ -249,7 +263,10 @@ impl<'s> Take<'s> {
         }
         let mut film = self.reel.cut(self.trace);
         film.crashes = self.crashes;
-        Ok(Answer { film, live: Live { schedule: self.schedule, processes, schedulers: SCHEDULERS } })
+        Ok(Answer {
+            film,
+            live: Live { schedule: self.schedule, processes, schedulers: SCHEDULERS },
+        })
     }
 
     fn able(&self, p: usize) -> Result<Able, ExploreError> {
@@ -269,7 +286,8 @@ impl<'s> Take<'s> {
 
     /// What becomes of a process if only it moves from here on, in words.
     fn alone(&self, p: usize) -> Result<String, ExploreError> {
-        let mut run = Run::new(self.subject, RegisterKind::Atomic, true).map_err(ExploreError::Fault)?;
+        let mut run =
+            Run::new(self.subject, RegisterKind::Atomic, true).map_err(ExploreError::Fault)?;
         for turn in &self.turns {
             run.take(*turn).map_err(ExploreError::Fault)?;
         }
@@ -314,7 +332,10 @@ mod tests {
         let second = &seen["live"]["processes"][1];
         assert_eq!(second["section"], "waiting");
         assert_eq!(second["moves"][0]["line"], 7);
-        assert!(second["alone"].as_str().is_some_and(|alone| alone.contains("never enters")), "{second}");
+        assert!(
+            second["alone"].as_str().is_some_and(|alone| alone.contains("never enters")),
+            "{second}"
+        );
         let trace = Trace::parse(&seen["trace"].to_string()).expect("a trace");
         assert_eq!(trace.replay().expect("it replays").events.len(), 10);
         // What would come of a move is what comes of it.
@@ -322,7 +343,10 @@ mod tests {
         schedule.push(json!({ "process": 1 }));
         let after = answer(json!({ "schedule": schedule })).expect("it can be followed");
         let step = &after["trace"]["steps"][10];
-        assert_eq!((&step["access"], &step["region"], &step["line"]), (&next["access"], &next["to"], &next["line"]));
+        assert_eq!(
+            (&step["access"], &step["region"], &step["line"]),
+            (&next["access"], &next["to"], &next["line"])
+        );
     }
 
     #[test]
@@ -354,7 +378,10 @@ mod tests {
             schedule.push(json!({ "process": 0 }));
         }
         schedule.push(json!({ "process": 1 }));
-        assert_eq!(seen(&schedule)["live"]["processes"][1]["alone"], "alone, it has not entered after 10000 steps");
+        assert_eq!(
+            seen(&schedule)["live"]["processes"][1]["alone"],
+            "alone, it has not entered after 10000 steps"
+        );
     }
 
     /// Every algorithm can be explored, and what is saved replays.
@@ -366,34 +393,50 @@ mod tests {
                 Problem::KExclusion => (2, 0),
                 Problem::Group => (3, 2),
             };
-            let subject = entrant.build(Size { n: 3, k, sessions }, None, false).expect("it serves three");
+            let subject =
+                entrant.build(Size { n: 3, k, sessions }, None, false).expect("it serves three");
             let explorer = Explorer::new(subject);
             for steps in [0, 10, 40, 150] {
                 let run = json!({ "scheduler": "random", "seed": steps, "steps": steps });
-                let plan = serde_json::from_value(json!({ "schedule": [], "run": run })).expect("a plan");
+                let plan =
+                    serde_json::from_value(json!({ "schedule": [], "run": run })).expect("a plan");
                 let answer = explorer.answer(plan).expect("it can be followed");
                 let seen: Value = serde_json::from_str(&answer).expect("JSON");
                 let trace = Trace::parse(&seen["trace"].to_string()).expect("a trace");
-                assert_eq!(trace.replay().expect("it replays").events.len(), steps, "{}", entrant.name);
+                assert_eq!(
+                    trace.replay().expect("it replays").events.len(),
+                    steps,
+                    "{}",
+                    entrant.name
+                );
             }
         }
     }
 
     #[test]
     fn what_cannot_be_done_is_refused() {
-        let refused = |schedule: Value| answer(json!({ "schedule": schedule })).expect_err("it cannot be done");
+        let refused = |schedule: Value| {
+            answer(json!({ "schedule": schedule })).expect_err("it cannot be done")
+        };
         assert!(refused(json!([{ "process": 2 }])).contains("process 2 cannot do that"));
         assert!(refused(json!([{ "process": 0, "choice": "luck" }])).contains("process 0 cannot"));
         assert!(
             refused(json!([{ "process": 0, "choice": "session 1" }, { "process": 0, "choice": "session 9" }]))
                 .contains("0")
         );
-        assert!(refused(json!([{ "process": 0, "crashes": true }])).contains("process 0 cannot"), "in its remainder");
+        assert!(
+            refused(json!([{ "process": 0, "crashes": true }])).contains("process 0 cannot"),
+            "in its remainder"
+        );
         let dead = json!([{ "process": 0 }, { "process": 0, "crashes": true }, { "process": 0 }]);
         assert!(refused(dead).contains("process 0 cannot"));
         assert!(refused(json!(vec![json!({ "process": 0 }); MOST + 1])).contains("at most"));
         assert!(refused(json!([{ "process": 0, "luck": 1 }])).contains("luck"));
         let run = json!({ "scheduler": "script:/etc/passwd", "seed": 0, "steps": 1 });
-        assert!(answer(json!({ "schedule": [], "run": run })).expect_err("no files").contains("no scheduler"));
+        assert!(
+            answer(json!({ "schedule": [], "run": run }))
+                .expect_err("no files")
+                .contains("no scheduler")
+        );
     }
 }

@@ -141,7 +141,10 @@ mod tests {
             row("", &[], "M = 1  once"),
         ];
         assert_eq!(parse(&block), rows);
-        assert_eq!(parse(&["29-30  a", "31       b"]), [row("29-30", &[29, 30], "a"), row("31", &[31], "  b")]);
+        assert_eq!(
+            parse(&["29-30  a", "31       b"]),
+            [row("29-30", &[29, 30], "a"), row("31", &[31], "  b")]
+        );
         assert!(pseudocode("backery").is_empty());
     }
 
@@ -151,17 +154,20 @@ mod tests {
         let mut wrong = Vec::new();
         for entrant in Entrant::all() {
             let rows = pseudocode(entrant.name);
-            let listed: BTreeSet<u32> = rows.iter().flat_map(|row| row.lines.iter().copied()).collect();
+            let listed: BTreeSet<u32> =
+                rows.iter().flat_map(|row| row.lines.iter().copied()).collect();
             let (k, sessions) = match entrant.claims.problem {
                 Problem::Mutex => (1, 0),
                 Problem::KExclusion => (2, 0),
                 Problem::Group => (4, 2),
             };
-            let subject = entrant.build(Size { n: 4, k, sessions }, None, false).expect("it serves four");
+            let subject =
+                entrant.build(Size { n: 4, k, sessions }, None, false).expect("it serves four");
             let mut executed = BTreeSet::new();
             for seed in 0..8 {
                 let mut random = Random::new(seed, 1);
-                let mut machine = Machine::new(&*subject, RegisterKind::Atomic, true).expect("it runs").silent();
+                let mut machine =
+                    Machine::new(&*subject, RegisterKind::Atomic, true).expect("it runs").silent();
                 for _ in 0..2_000 {
                     let p = random.below(4) as usize;
                     let moves = machine.moves(p);

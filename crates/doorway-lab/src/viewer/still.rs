@@ -60,7 +60,8 @@ impl Film {
         let top = TOP + 18 * shows.len();
         let lanes = LEFT + LANE * trace.n;
         let costs = [30, 60].map(|x| lanes + 12 + (longest as f64 * LETTER) as usize + x);
-        let mutant = trace.mutant.as_ref().map_or(String::new(), |mutant| format!(", mutant {mutant}"));
+        let mutant =
+            trace.mutant.as_ref().map_or(String::new(), |mutant| format!(", mutant {mutant}"));
         let size = doorway_core::Size { n: trace.n, k: trace.k, sessions: trace.sessions };
         let title = format!("{}{mutant}: {size}, {} registers", trace.algorithm, trace.registers);
         let above = shows.iter().map(|line| line.chars().count()).max().unwrap_or(0) as f64 * BOLD;
@@ -69,9 +70,17 @@ impl Film {
         let high = top + ROW * trace.steps.len() + 44;
         let mut svg = head(wide, high);
         let title = escaped(&title);
-        let _ = writeln!(svg, r#"<title>{title}</title><text x="12" y="24" class="title">{title}</text>"#);
+        let _ = writeln!(
+            svg,
+            r#"<title>{title}</title><text x="12" y="24" class="title">{title}</text>"#
+        );
         for (i, line) in shows.iter().enumerate() {
-            let _ = writeln!(svg, r#"<text x="12" y="{}" class="bad">{}</text>"#, 46 + 18 * i, escaped(line));
+            let _ = writeln!(
+                svg,
+                r#"<text x="12" y="{}" class="bad">{}</text>"#,
+                46 + 18 * i,
+                escaped(line)
+            );
         }
         for p in 0..trace.n {
             let _ = writeln!(
@@ -82,7 +91,8 @@ impl Film {
             );
         }
         for (x, model) in costs.iter().zip(["CC", "DSM"]) {
-            let _ = writeln!(svg, r#"<text x="{x}" y="{}" class="soft mid">{model}</text>"#, top - 8);
+            let _ =
+                writeln!(svg, r#"<text x="{x}" y="{}" class="soft mid">{model}</text>"#, top - 8);
         }
         self.lanes(&mut svg, top);
         for (i, (words, frame)) in texts.iter().zip(&self.frames).enumerate() {
@@ -90,8 +100,12 @@ impl Film {
             let (middle, x) = (y + 14, LEFT + LANE * step.process);
             let bad = if self.violated(i).is_empty() { "" } else { " bad" };
             let again = if trace.loop_from.is_some_and(|from| i == from) { "↻ " } else { "" };
-            let _ =
-                writeln!(svg, r#"<text x="{}" y="{middle}" class="soft end{bad}">{again}{}</text>"#, LEFT - 8, i + 1);
+            let _ = writeln!(
+                svg,
+                r#"<text x="{}" y="{middle}" class="soft end{bad}">{again}{}</text>"#,
+                LEFT - 8,
+                i + 1
+            );
             let _ = writeln!(
                 svg,
                 r#"<rect x="{}" y="{}" width="{}" height="{}" rx="5" class="s{} moves"/><text x="{}" y="{middle}" class="mid on">{}</text>"#,
@@ -103,10 +117,19 @@ impl Film {
                 x + LANE / 2,
                 step.line
             );
-            let _ =
-                writeln!(svg, r#"<text x="{}" y="{middle}" class="mono{bad}">{}</text>"#, lanes + 12, escaped(words));
+            let _ = writeln!(
+                svg,
+                r#"<text x="{}" y="{middle}" class="mono{bad}">{}</text>"#,
+                lanes + 12,
+                escaped(words)
+            );
             for (x, cost) in costs.iter().zip([frame.cc, frame.dsm]).filter(|(_, cost)| *cost > 0) {
-                let _ = writeln!(svg, r#"<circle cx="{x}" cy="{}" r="{}" class="lit"/>"#, y + ROW / 2, 3 + cost.min(2));
+                let _ = writeln!(
+                    svg,
+                    r#"<circle cx="{x}" cy="{}" r="{}" class="lit"/>"#,
+                    y + ROW / 2,
+                    3 + cost.min(2)
+                );
             }
         }
         for crash in &self.crashes {
@@ -142,14 +165,19 @@ impl Film {
         for p in 0..self.trace.n {
             let (mut since, mut section) = (0, "remainder");
             for i in 0..=steps.len() {
-                let next = steps.get(i).map(|step| if step.process == p { step.region.as_str() } else { section });
+                let next = steps
+                    .get(i)
+                    .map(|step| if step.process == p { step.region.as_str() } else { section });
                 if next == Some(section) {
                     continue;
                 }
                 if i > since {
                     let (x, y) = (LEFT + LANE * p + 10, top + ROW * since);
                     let (wide, high, class) = (LANE - 20, ROW * (i - since), class(section));
-                    let _ = writeln!(svg, r#"<rect x="{x}" y="{y}" width="{wide}" height="{high}" class="s{class}"/>"#);
+                    let _ = writeln!(
+                        svg,
+                        r#"<rect x="{x}" y="{y}" width="{wide}" height="{high}" class="s{class}"/>"#
+                    );
                 }
                 (since, section) = (i, next.unwrap_or(section));
             }
@@ -164,7 +192,8 @@ impl Film {
         for (i, (name, ..)) in SECTIONS.iter().enumerate() {
             let x = 12 + 88 * i;
             let _ = writeln!(svg, r#"<rect x="{x}" y="{y}" width="12" height="12" class="s{i}"/>"#);
-            let _ = writeln!(svg, r#"<text x="{}" y="{}" class="soft">{name}</text>"#, x + 17, y + 11);
+            let _ =
+                writeln!(svg, r#"<text x="{}" y="{}" class="soft">{name}</text>"#, x + 17, y + 11);
         }
         let x = 12 + 88 * SECTIONS.len();
         let _ = writeln!(
@@ -179,8 +208,9 @@ impl Film {
 
 fn head(wide: usize, high: usize) -> String {
     let colours = |dark: bool| {
-        let colour =
-            |(i, it): (usize, &(&str, &str, &str))| format!(".s{i} {{ fill: {}; }} ", if dark { it.2 } else { it.1 });
+        let colour = |(i, it): (usize, &(&str, &str, &str))| {
+            format!(".s{i} {{ fill: {}; }} ", if dark { it.2 } else { it.1 })
+        };
         SECTIONS.iter().enumerate().map(colour).collect::<String>()
     };
     format!(
@@ -214,7 +244,8 @@ mod tests {
     #[test]
     fn a_picture_shows_the_whole_run() {
         let entrant = Entrant::named("bakery").expect("it is in the registry");
-        let subject = entrant.build(Size::mutex(2), Some("without-line-7"), false).expect("it fits");
+        let subject =
+            entrant.build(Size::mutex(2), Some("without-line-7"), false).expect("it fits");
         let options = Options {
             passages: Some(1),
             properties: vec![Property::MutualExclusion],
@@ -227,7 +258,8 @@ mod tests {
         let mut rest = svg.as_str();
         for step in &trace.steps {
             for shown in [format!(">{}</text>", step.line), super::escaped(&step.access)] {
-                let at = rest.find(&shown).unwrap_or_else(|| panic!("no {shown} after what is before"));
+                let at =
+                    rest.find(&shown).unwrap_or_else(|| panic!("no {shown} after what is before"));
                 rest = &rest[at..];
             }
         }
@@ -236,7 +268,11 @@ mod tests {
         assert!(rest.contains("✗ mutual-exclusion"), "and it is the last one");
         let inside = trace.steps.iter().filter(|step| step.region == "critical").count();
         assert_eq!(inside, 2);
-        assert_eq!(svg.matches("s3 moves").count(), inside, "who steps into the critical section has its colour");
+        assert_eq!(
+            svg.matches("s3 moves").count(),
+            inside,
+            "who steps into the critical section has its colour"
+        );
         assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
     }
 
@@ -251,7 +287,10 @@ mod tests {
         film.trace.property = Some(Property::BoundedRegisters.name().into());
         film.trace.shows = "Seven holds 7 before the first step".into();
         let (svg, page) = (film.svg(), film.page());
-        assert!(svg.contains("bounded-registers is violated: Seven holds 7") && !svg.contains("✗"), "{svg}");
+        assert!(
+            svg.contains("bounded-registers is violated: Seven holds 7") && !svg.contains("✗"),
+            "{svg}"
+        );
         assert!(page.contains("bounded-registers is violated"), "{page}");
     }
 }

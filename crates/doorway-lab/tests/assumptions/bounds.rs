@@ -1,8 +1,8 @@
 //! Bounds are compared with true values: not with relabelled tickets, and from the start.
 
 use doorway_core::{
-    Algorithm, Array, Claims, Exclusion, Extended, Homes, Layout, Property, RegisterKind, Registers, Size, Ticket,
-    Unfit, algorithms::mutex::Bakery,
+    Algorithm, Array, Claims, Exclusion, Extended, Homes, Layout, Property, RegisterKind,
+    Registers, Size, Ticket, Unfit, algorithms::mutex::Bakery,
 };
 use doorway_lab::{Subject, Verdict, build};
 
@@ -63,9 +63,14 @@ fn relabelled_tickets_below_a_bound_decide_nothing() {
     let bounded = |passages| bounded(&*subject::<3, 0>(), Some(passages)).holds;
     assert_eq!([bounded(1), bounded(2)], [Some(true), Some(false)]);
     // On safe registers they are relabelled all the same.
-    let safe = explore(&*subject::<40, 0>(), Property::BoundedRegisters, Some(1), RegisterKind::Safe);
+    let safe =
+        explore(&*subject::<40, 0>(), Property::BoundedRegisters, Some(1), RegisterKind::Safe);
     let verdict = safe.expect("it runs").verdicts.remove(0);
-    assert!(verdict.holds.is_none() && verdict.scope.contains("atomic or regular"), "{}", verdict.scope);
+    assert!(
+        verdict.holds.is_none() && verdict.scope.contains("atomic or regular"),
+        "{}",
+        verdict.scope
+    );
 }
 
 /// A label is never larger than its ticket.
@@ -89,7 +94,8 @@ fn what_a_register_holds_at_the_start_is_compared() {
     }
     // The search goes on for other properties, past tickets above the bound.
     let subject = subject::<0, 7>();
-    let report = explore(&*subject, Property::MutualExclusion, Some(2), RegisterKind::Atomic).expect("it runs");
+    let report = explore(&*subject, Property::MutualExclusion, Some(2), RegisterKind::Atomic)
+        .expect("it runs");
     assert!(report.complete && report.verdicts[0].holds == Some(true));
 }
 

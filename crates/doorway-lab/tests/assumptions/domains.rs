@@ -1,8 +1,8 @@
 //! Registers of numbers say which ones they hold, and hold no others.
 
 use doorway_core::{
-    Algorithm, Array, Claims, Exclusion, Extended, Homes, Layout, Property, RegisterKind, Registers, Size, Ticket,
-    Unfit, algorithms::mutex::BurnsLamport, others,
+    Algorithm, Array, Claims, Exclusion, Extended, Homes, Layout, Property, RegisterKind,
+    Registers, Size, Ticket, Unfit, algorithms::mutex::BurnsLamport, others,
 };
 use doorway_lab::{Fault, Subject, build};
 
@@ -17,7 +17,9 @@ struct Szymanski<const LARGEST: u8, const START: u8, const END: u8> {
 
 const UNDECLARED: u8 = u8::MAX;
 
-impl<const LARGEST: u8, const START: u8, const END: u8> Algorithm for Szymanski<LARGEST, START, END> {
+impl<const LARGEST: u8, const START: u8, const END: u8> Algorithm
+    for Szymanski<LARGEST, START, END>
+{
     const NAME: &'static str = "szymanski";
     const CLAIMS: Claims = Claims { bound: Some(|_| 4), ..BurnsLamport::CLAIMS };
 
@@ -30,7 +32,9 @@ impl<const LARGEST: u8, const START: u8, const END: u8> Algorithm for Szymanski<
     }
 }
 
-impl<M: Registers, const LARGEST: u8, const START: u8, const END: u8> Exclusion<M> for Szymanski<LARGEST, START, END> {
+impl<M: Registers, const LARGEST: u8, const START: u8, const END: u8> Exclusion<M>
+    for Szymanski<LARGEST, START, END>
+{
     type Request = ();
     type Pass = ();
     type Keep = ();
@@ -85,7 +89,8 @@ fn a_declared_domain_is_what_overlapping_reads_return() {
     let [atomic, regular, safe] = [RegisterKind::Atomic, RegisterKind::Regular, RegisterKind::Safe]
         .map(|registers| exclusion(&*subject, registers).expect("it runs"));
     assert_eq!([atomic, regular, safe], [Some(true), Some(false), Some(false)]);
-    let trace = explore(&*subject, Property::MutualExclusion, None, RegisterKind::Safe).expect("it runs");
+    let trace =
+        explore(&*subject, Property::MutualExclusion, None, RegisterKind::Safe).expect("it runs");
     let trace = trace.verdicts[0].trace.as_ref().expect("a violation has a trace");
     let returned: Vec<u64> = trace.steps.iter().filter_map(|step| step.garbage).collect();
     assert!(!returned.is_empty() && returned.iter().all(|&value| value <= 4), "{returned:?}");
@@ -94,25 +99,43 @@ fn a_declared_domain_is_what_overlapping_reads_return() {
 /// Without a declared domain there are too many values to try.
 #[test]
 fn safe_registers_ask_for_a_domain() {
-    let fault = exclusion(&*szymanski::<UNDECLARED, 0, 0>(), RegisterKind::Safe).expect_err("it declares nothing");
-    assert!(matches!(&fault, Fault::NoDomain(register) if register == "Flag[0]" || register == "Flag[1]"), "{fault}");
+    let fault = exclusion(&*szymanski::<UNDECLARED, 0, 0>(), RegisterKind::Safe)
+        .expect_err("it declares nothing");
+    assert!(
+        matches!(&fault, Fault::NoDomain(register) if register == "Flag[0]" || register == "Flag[1]"),
+        "{fault}"
+    );
     assert!(fault.to_string().contains("Layout::domain"), "{fault}");
 }
 
 #[test]
 fn what_is_outside_of_a_declared_domain_is_refused() {
     for registers in [RegisterKind::Atomic, RegisterKind::Regular, RegisterKind::Safe] {
-        let outside = |subject: Box<dyn Subject>| exclusion(&*subject, registers).expect_err("a value is outside");
+        let outside = |subject: Box<dyn Subject>| {
+            exclusion(&*subject, registers).expect_err("a value is outside")
+        };
         let fault = |value: &str, domain: &str| Fault::OutsideDomain {
             register: "Flag[0]".into(),
             value: value.into(),
             domain: domain.into(),
         };
         // Written, …
-        assert_eq!(outside(szymanski::<3, 0, 0>()), fault("4", "{0, 1, 2, 3}"), "on {registers} registers");
-        assert_eq!(outside(szymanski::<4, 0, 5>()), fault("5", "{0, 1, 2, 3, 4}"), "on {registers} registers");
+        assert_eq!(
+            outside(szymanski::<3, 0, 0>()),
+            fault("4", "{0, 1, 2, 3}"),
+            "on {registers} registers"
+        );
+        assert_eq!(
+            outside(szymanski::<4, 0, 5>()),
+            fault("5", "{0, 1, 2, 3, 4}"),
+            "on {registers} registers"
+        );
         // … and at the start.
-        assert_eq!(outside(szymanski::<4, 7, 0>()), fault("7", "{0, 1, 2, 3, 4}"), "on {registers} registers");
+        assert_eq!(
+            outside(szymanski::<4, 7, 0>()),
+            fault("7", "{0, 1, 2, 3, 4}"),
+            "on {registers} registers"
+        );
     }
 }
 
@@ -188,10 +211,9 @@ impl<M: Registers, T: Flag> Exclusion<M> for Flags<T> {
 
     /// Process 0 goes in only if it sees a flag that is neither up nor down, which no process writes.
     fn waiting(&self, m: &mut M, p: usize, (): ()) -> Result<(), M::Halt> {
-        m.wait(
-            self.flag.at(1 - p),
-            |other| if p == 0 { other != T::UP && other != T::DOWN } else { other == T::DOWN },
-        )?;
+        m.wait(self.flag.at(1 - p), |other| {
+            if p == 0 { other != T::UP && other != T::DOWN } else { other == T::DOWN }
+        })?;
         m.write(self.flag.at(p), T::UP)
     }
 

@@ -10,7 +10,11 @@ use doorway_core::{Property, RegisterKind};
 use doorway_lab::{Fault, Options, Progress, Report, Subject, Verdict, check};
 
 /// Checks one property in runs with so many passages; `None` for any number.
-fn verdict(subject: &dyn Subject, property: Property, passages: Option<u32>) -> Result<Verdict, Fault> {
+fn verdict(
+    subject: &dyn Subject,
+    property: Property,
+    passages: Option<u32>,
+) -> Result<Verdict, Fault> {
     Ok(explore(subject, property, passages, RegisterKind::Atomic)?.verdicts.remove(0))
 }
 

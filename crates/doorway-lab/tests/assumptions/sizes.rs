@@ -1,8 +1,8 @@
 //! An algorithm for two processes says so.
 
 use doorway_core::{
-    Algorithm, Array, Claims, Exclusion, Home, Homes, Layout, Property, Register, RegisterKind, Registers, Size, Unfit,
-    algorithms::mutex::BurnsLamport,
+    Algorithm, Array, Claims, Exclusion, Home, Homes, Layout, Property, Register, RegisterKind,
+    Registers, Size, Unfit, algorithms::mutex::BurnsLamport,
 };
 use doorway_lab::build;
 use std::ops::ControlFlow::{Break, Continue};
@@ -43,7 +43,8 @@ impl<M: Registers> Exclusion<M> for Peterson {
     fn waiting(&self, m: &mut M, p: usize, (): ()) -> Result<(), M::Halt> {
         m.line(3);
         m.repeat((), |m, ()| {
-            let done = m.test(self.flag.at(1 - p), |flag| flag == 0)? || m.test(self.turn, |turn| turn == p as u8)?;
+            let done = m.test(self.flag.at(1 - p), |flag| flag == 0)?
+                || m.test(self.turn, |turn| turn == p as u8)?;
             Ok(if done { Break(()) } else { Continue(()) })
         })
     }

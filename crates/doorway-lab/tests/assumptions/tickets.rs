@@ -1,8 +1,8 @@
 //! An algorithm that does more with tickets than the relabelling allows is refused.
 
 use doorway_core::{
-    Algorithm, Array, Claims, Exclusion, Homes, Layout, Property, RegisterKind, Registers, Size, Ticket, Unfit, Value,
-    algorithms::mutex::Bakery, raw,
+    Algorithm, Array, Claims, Exclusion, Homes, Layout, Property, RegisterKind, Registers, Size,
+    Ticket, Unfit, Value, algorithms::mutex::Bakery, raw,
 };
 use doorway_lab::{Fault, Subject, build};
 
@@ -35,10 +35,24 @@ enum Trick {
     Constant,
 }
 
-use Trick::{Address, AtLeastSeven, Constant, Jump, JustSeven, Kept, None as Nothing, Parity, Text, ThreeAbove, Word};
+use Trick::{
+    Address, AtLeastSeven, Constant, Jump, JustSeven, Kept, None as Nothing, Parity, Text,
+    ThreeAbove, Word,
+};
 
-const ALL: [Trick; 11] =
-    [Nothing, AtLeastSeven, JustSeven, ThreeAbove, Parity, Word, Text, Kept, Address, Jump, Constant];
+const ALL: [Trick; 11] = [
+    Nothing,
+    AtLeastSeven,
+    JustSeven,
+    ThreeAbove,
+    Parity,
+    Word,
+    Text,
+    Kept,
+    Address,
+    Jump,
+    Constant,
+];
 
 fn after(ticket: Ticket, times: usize) -> Ticket {
     (0..times).fold(ticket, |ticket, _| ticket.succ())
@@ -73,7 +87,10 @@ impl<const TRICK: usize, const GAP: u32> Algorithm for Tricky<TRICK, GAP> {
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
         let bakery = Bakery::new(layout, size)?;
-        Ok(Self { bakery, ticket: layout.array("Mine", size.n.max(2), Homes::Nobody, Ticket::ZERO) })
+        Ok(Self {
+            bakery,
+            ticket: layout.array("Mine", size.n.max(2), Homes::Nobody, Ticket::ZERO),
+        })
     }
 }
 
@@ -173,7 +190,9 @@ fn every_trick_is_refused() {
 #[test]
 fn what_is_refused_is_indeed_wrong() {
     let holds = |subject: &dyn Subject, passages| {
-        verdict(subject, Property::MutualExclusion, Some(passages)).expect("tickets are what they are").holds
+        verdict(subject, Property::MutualExclusion, Some(passages))
+            .expect("tickets are what they are")
+            .holds
     };
     assert_eq!(holds(&*tricky::<1, 2>(), 7), Some(false));
     assert_eq!(holds(&*tricky::<4, 2>(), 2), Some(false));
@@ -191,7 +210,8 @@ fn the_message_says_what_to_write() {
 #[test]
 fn the_rules_suffice() {
     for subject in [tricky::<0, 2>(), tricky::<0, 3>(), tricky::<0, 5>()] {
-        let verdict = verdict(&*subject, Property::MutualExclusion, None).expect("it keeps to the rules");
+        let verdict =
+            verdict(&*subject, Property::MutualExclusion, None).expect("it keeps to the rules");
         assert_eq!(verdict.holds, Some(true), "{}", verdict.scope);
     }
     // The Bakery takes one successor.
@@ -202,8 +222,10 @@ fn the_rules_suffice() {
 #[test]
 fn a_larger_gap_decides_what_a_small_one_cannot() {
     for (subject, passages) in [(tricky::<1, 8>(), 7), (tricky::<3, 4>(), 4)] {
-        let unbounded = verdict(&*subject, Property::MutualExclusion, None).expect("its gap is large enough");
-        let bounded = verdict(&*subject, Property::MutualExclusion, Some(passages)).expect("it runs");
+        let unbounded =
+            verdict(&*subject, Property::MutualExclusion, None).expect("its gap is large enough");
+        let bounded =
+            verdict(&*subject, Property::MutualExclusion, Some(passages)).expect("it runs");
         assert_eq!(unbounded.holds, bounded.holds, "{}", unbounded.scope);
     }
 }

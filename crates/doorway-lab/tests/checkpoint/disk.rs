@@ -6,11 +6,16 @@ use super::*;
 #[test]
 fn what_memory_does_not_hold_goes_to_disk() {
     let subject = subject("k-bakery", Size { n: 3, k: 2, sessions: 0 });
-    let options = Options { properties: vec![Property::KExclusion], workers: 2, ..Options::default() };
+    let options =
+        Options { properties: vec![Property::KExclusion], workers: 2, ..Options::default() };
     let whole = check(&*subject, &options, &Progress::default()).expect("it runs");
     for megabytes in [0, 4, 8] {
         let directory = Directory::new();
-        let options = Options { max_memory: Some(megabytes << 20), disk: Some(directory.0.clone()), ..options.clone() };
+        let options = Options {
+            max_memory: Some(megabytes << 20),
+            disk: Some(directory.0.clone()),
+            ..options.clone()
+        };
         let progress = Progress::default();
         let report = check(&*subject, &options, &progress).expect("it runs");
         assert_eq!(facts(&report), facts(&whole));
@@ -42,16 +47,31 @@ fn a_second_search_goes_to_disk() {
 fn a_graph_that_does_not_fit_is_not_built() {
     let bakery = subject("bakery", Size::mutex(3));
     let directory = Directory::new();
-    let options = Options { properties: SAFETY.to_vec(), disk: Some(directory.0.clone()), ..Options::default() };
+    let options = Options {
+        properties: SAFETY.to_vec(),
+        disk: Some(directory.0.clone()),
+        ..Options::default()
+    };
     let little = Options { max_memory: Some(1 << 16), ..options.clone() };
-    let run = |options| check_kept(&*bakery, options, &Progress::default(), &directory.checkpoint()).expect("it runs");
+    let run = |options| {
+        check_kept(&*bakery, options, &Progress::default(), &directory.checkpoint())
+            .expect("it runs")
+    };
     let report = run(&little);
-    assert_eq!(report.verdicts.iter().map(|verdict| verdict.holds).collect::<Vec<_>>(), [Some(true), None]);
-    assert!(report.verdicts[1].scope.contains("raise --max-memory"), "{}", report.verdicts[1].scope);
+    assert_eq!(
+        report.verdicts.iter().map(|verdict| verdict.holds).collect::<Vec<_>>(),
+        [Some(true), None]
+    );
+    assert!(
+        report.verdicts[1].scope.contains("raise --max-memory"),
+        "{}",
+        report.verdicts[1].scope
+    );
     // The search is kept, so that nothing is searched twice.
     assert!(report.resumable && directory.names() == ["search"]);
     let progress = Progress::default();
-    let again = check_kept(&*bakery, &options, &progress, &directory.checkpoint()).expect("it runs");
+    let again =
+        check_kept(&*bakery, &options, &progress, &directory.checkpoint()).expect("it runs");
     assert_eq!(again.verdicts[1].holds, Some(true));
     assert_eq!(progress.resumed.load(Relaxed), report.states);
     assert!(directory.names().is_empty());
@@ -62,7 +82,8 @@ fn a_graph_that_does_not_fit_is_not_built() {
 fn without_a_disk_the_search_ends() {
     let bakery = subject("bakery", Size::mutex(3));
     let nowhere = Path::new("/there/is/no/such/directory");
-    let options = Options { max_memory: Some(6 << 20), disk: Some(nowhere.into()), ..Options::default() };
+    let options =
+        Options { max_memory: Some(6 << 20), disk: Some(nowhere.into()), ..Options::default() };
     let subject = subject("k-bakery", Size { n: 3, k: 2, sessions: 0 });
     let report = check(&*subject, &options, &Progress::default()).expect("it runs");
     assert!(!report.complete && report.states > 10_000, "{}", report.states);

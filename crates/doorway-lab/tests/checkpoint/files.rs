@@ -65,7 +65,8 @@ impl Map {
         let bits = list(lessons.end);
         let sizes = list(bits.end);
         let keys = sizes.end..words.len() - 1;
-        let map = Self { identity: 2..elapsed, elapsed, stride: elapsed + 2, lessons, bits, sizes, keys };
+        let map =
+            Self { identity: 2..elapsed, elapsed, stride: elapsed + 2, lessons, bits, sizes, keys };
         let count: u64 = words[map.sizes.clone()].iter().sum();
         assert_eq!(count * words[map.stride], map.keys.len() as u64);
         map
@@ -78,7 +79,8 @@ impl Map {
         let widest = *words[self.bits.clone()].iter().max().expect("there are fields");
         assert!(words[self.stride] == 1 && 1 << widest > words[self.lessons.clone()].len());
         let key = self.keys.contains(&at) && (word >> 63 == 0 || word == u64::MAX);
-        word != words[at] && (self.identity.contains(&at) || at == self.stride || self.sizes.contains(&at) || key)
+        word != words[at]
+            && (self.identity.contains(&at) || at == self.stride || self.sizes.contains(&at) || key)
     }
 }
 
@@ -90,7 +92,8 @@ fn made_up_files_do_no_harm() {
         let directory = Directory::new();
         let checkpoint = directory.checkpoint();
         let (subject, options, good) = kept(&directory, name, 2, 80);
-        let good: Vec<u64> = good.as_chunks().0.iter().map(|&bytes| u64::from_le_bytes(bytes)).collect();
+        let good: Vec<u64> =
+            good.as_chunks().0.iter().map(|&bytes| u64::from_le_bytes(bytes)).collect();
         assert_eq!(good.last(), Some(&checksum(&good[..good.len() - 1])));
         let map = Map::of(&good);
         let run = |words: &[u64]| {
@@ -100,7 +103,9 @@ fn made_up_files_do_no_harm() {
         };
         let whole = facts(&run(&good).expect("it runs"));
         // Of what was learned there is much of a kind.
-        let all = (2..map.lessons.start).chain(map.lessons.clone().step_by(5)).chain(map.bits.start - 1..map.keys.end);
+        let all = (2..map.lessons.start)
+            .chain(map.lessons.clone().step_by(5))
+            .chain(map.bits.start - 1..map.keys.end);
         for at in all {
             for word in [0, u64::MAX, good[at].wrapping_add(1), good[at] ^ 1 << 40] {
                 let mut words = good.clone();
@@ -108,7 +113,9 @@ fn made_up_files_do_no_harm() {
                 *words.last_mut().expect("it is long") = checksum(&words[..words.len() - 1]);
                 let wrong = map.is_wrong(&good, at, word);
                 match run(&words) {
-                    Err(Unchecked::Checkpoint(_)) => assert_ne!(at, map.elapsed, "{word:x} is a time"),
+                    Err(Unchecked::Checkpoint(_)) => {
+                        assert_ne!(at, map.elapsed, "{word:x} is a time")
+                    }
                     Err(other) => panic!("{name}: word {at}: {other}"),
                     Ok(_) if wrong => panic!("{name}: word {at} was believed to be {word:x}"),
                     Ok(report) if at == map.elapsed => assert_eq!(facts(&report), whole),

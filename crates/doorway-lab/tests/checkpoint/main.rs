@@ -11,7 +11,8 @@ use std::{
 
 use doorway_core::{Property, RegisterKind, Size};
 use doorway_lab::{
-    Checkpoint, CheckpointError, Entrant, Options, Progress, Report, Subject, Unchecked, check, check_kept,
+    Checkpoint, CheckpointError, Entrant, Options, Progress, Report, Subject, Unchecked, check,
+    check_kept,
 };
 
 #[path = "../common/dead.rs"]
@@ -27,7 +28,8 @@ struct Directory(PathBuf);
 impl Directory {
     fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("doorway-checkpoint-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
+        let name =
+            format!("doorway-checkpoint-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
         let path = std::env::temp_dir().join(name);
         fs::create_dir(&path).expect("it can be made");
         Self(path)
@@ -35,12 +37,19 @@ impl Directory {
 
     fn checkpoint(&self) -> Checkpoint {
         let path = self.0.join("search");
-        Checkpoint { path, program: "test".into(), more: String::new(), every: Duration::from_secs(1000) }
+        Checkpoint {
+            path,
+            program: "test".into(),
+            more: String::new(),
+            every: Duration::from_secs(1000),
+        }
     }
 
     fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.0).expect("it is there");
-        entries.map(|entry| entry.expect("it is there").file_name().to_string_lossy().into_owned()).collect()
+        entries
+            .map(|entry| entry.expect("it is there").file_name().to_string_lossy().into_owned())
+            .collect()
     }
 }
 
@@ -64,12 +73,21 @@ fn facts(report: &Report) -> String {
             (verdict.property, verdict.holds, &verdict.scope, steps)
         })
         .collect();
-    let Report { complete, states, transitions, depth, shared_values, max_register, bits, .. } = report;
-    format!("{:?}", (complete, states, transitions, depth, shared_values, max_register, bits, verdicts))
+    let Report { complete, states, transitions, depth, shared_values, max_register, bits, .. } =
+        report;
+    format!(
+        "{:?}",
+        (complete, states, transitions, depth, shared_values, max_register, bits, verdicts)
+    )
 }
 
 /// Checks, and interrupts the search as soon as it has finished a level that leaves it with this many states.
-fn interrupted(subject: &dyn Subject, options: &Options, checkpoint: &Checkpoint, at: u64) -> Report {
+fn interrupted(
+    subject: &dyn Subject,
+    options: &Options,
+    checkpoint: &Checkpoint,
+    at: u64,
+) -> Report {
     let progress = Progress::default();
     let ended = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -92,7 +110,8 @@ fn goes_on(subject: &dyn Subject, options: &Options) {
         let checkpoint = directory.checkpoint();
         let few = Options { workers: workers.0, max_states: whole.states / 5, ..options.clone() };
         // At the end of a level, and then in the middle of some: how far it gets until then is left to chance.
-        let mut kept = check_kept(subject, &few, &Progress::default(), &checkpoint).expect("it runs").states;
+        let mut kept =
+            check_kept(subject, &few, &Progress::default(), &checkpoint).expect("it runs").states;
         assert!(kept > 1 && kept < whole.states);
         for percent in [30, 50, 80] {
             assert_eq!(directory.names(), ["search"], "{} at {kept} states", subject.name());
@@ -101,7 +120,11 @@ fn goes_on(subject: &dyn Subject, options: &Options) {
             if !part.resumable {
                 break; // it was faster than the interrupt
             }
-            assert!(part.states >= kept && part.states <= whole.states, "{} after {kept}", part.states);
+            assert!(
+                part.states >= kept && part.states <= whole.states,
+                "{} after {kept}",
+                part.states
+            );
             kept = part.states;
         }
         let options = Options { workers: workers.1, ..options.clone() };
@@ -113,11 +136,17 @@ fn goes_on(subject: &dyn Subject, options: &Options) {
 }
 
 /// A file of an interrupted search, and that search.
-fn kept(directory: &Directory, name: &str, n: usize, max_states: u64) -> (Box<dyn Subject>, Options, Vec<u8>) {
+fn kept(
+    directory: &Directory,
+    name: &str,
+    n: usize,
+    max_states: u64,
+) -> (Box<dyn Subject>, Options, Vec<u8>) {
     let subject = subject(name, Size::mutex(n));
     let options = Options { properties: SAFETY.to_vec(), max_states, ..Options::default() };
     let checkpoint = directory.checkpoint();
-    let report = check_kept(&*subject, &options, &Progress::default(), &checkpoint).expect("it runs");
+    let report =
+        check_kept(&*subject, &options, &Progress::default(), &checkpoint).expect("it runs");
     assert!(report.resumable);
     let bytes = fs::read(&checkpoint.path).expect("it was kept");
     (subject, options, bytes)
@@ -141,7 +170,8 @@ fn an_interrupted_search_goes_on() {
     goes_on(&*subject("yang-anderson", Size::mutex(3)), &options);
     let bounded = Options { passages: Some(2), ..options.clone() };
     goes_on(&*subject("bakery", Size::mutex(3)), &bounded);
-    let slots = Options { properties: vec![Property::KExclusion, Property::KFcfs], ..bounded.clone() };
+    let slots =
+        Options { properties: vec![Property::KExclusion, Property::KFcfs], ..bounded.clone() };
     goes_on(&*subject("k-bakery", Size { n: 3, k: 2, sessions: 0 }), &slots);
 }
 
@@ -150,15 +180,25 @@ fn an_interrupted_search_goes_on() {
 fn an_interrupted_search_goes_on_on_other_registers() {
     for registers in [RegisterKind::Safe, RegisterKind::Regular] {
         let options = Options { properties: SAFETY.to_vec(), registers, ..Options::default() };
-        goes_on(&*subject("bakery", Size::mutex(3)), &Options { passages: Some(1), ..options.clone() });
+        goes_on(
+            &*subject("bakery", Size::mutex(3)),
+            &Options { passages: Some(1), ..options.clone() },
+        );
         goes_on(&*subject("bakery", Size::mutex(2)), &options);
     }
 }
 
 #[test]
 fn attempts_and_kills_are_kept() {
-    let options = Options { properties: vec![Property::MutualExclusion], passages: Some(1), ..Options::default() };
-    goes_on(&*subject("randomized", Size::mutex(2)), &Options { retries: Some(2), ..options.clone() });
+    let options = Options {
+        properties: vec![Property::MutualExclusion],
+        passages: Some(1),
+        ..Options::default()
+    };
+    goes_on(
+        &*subject("randomized", Size::mutex(2)),
+        &Options { retries: Some(2), ..options.clone() },
+    );
     let mut named_lock = subject("named-lock", Size::mutex(2));
     assert!(named_lock.let_kill(1));
     goes_on(&*named_lock, &Options { passages: Some(2), ..options });
@@ -181,7 +221,10 @@ fn a_full_search_goes_on() {
     let whole = check(&*bakery, &options, &Progress::default()).expect("it runs");
     let directory = Directory::new();
     let few = Options { max_states: whole.states / 2, ..options.clone() };
-    let run = |options| check_kept(&*bakery, options, &Progress::default(), &directory.checkpoint()).expect("it runs");
+    let run = |options| {
+        check_kept(&*bakery, options, &Progress::default(), &directory.checkpoint())
+            .expect("it runs")
+    };
     let first = run(&few);
     assert!(first.resumable && !first.complete && first.states < whole.states);
     assert_eq!(facts(&run(&few)), facts(&first), "the same command says the same");
@@ -193,7 +236,8 @@ fn a_full_search_goes_on() {
 #[test]
 fn a_search_is_saved_while_it_runs() {
     let subject = subject("k-bakery", Size { n: 3, k: 2, sessions: 0 });
-    let options = Options { properties: vec![Property::KExclusion], workers: 2, ..Options::default() };
+    let options =
+        Options { properties: vec![Property::KExclusion], workers: 2, ..Options::default() };
     let whole = check(&*subject, &options, &Progress::default()).expect("it runs");
     let directory = Directory::new();
     let checkpoint = Checkpoint { every: Duration::ZERO, ..directory.checkpoint() };
@@ -234,7 +278,8 @@ fn merged_local_states_are_merged_again() {
         for minimise in [true, false] {
             let directory = Directory::new();
             let few = Options { minimise, max_states: whole.states / 2, ..options.clone() };
-            let report = check_kept(&*subject, &few, &Progress::default(), &directory.checkpoint()).expect("it runs");
+            let report = check_kept(&*subject, &few, &Progress::default(), &directory.checkpoint())
+                .expect("it runs");
             assert!(report.resumable);
             let other = Options { minimise: !minimise, ..options.clone() };
             let error = refused(&*subject, &other, &directory.checkpoint());
@@ -246,7 +291,8 @@ fn merged_local_states_are_merged_again() {
     let directory = Directory::new();
     let (bakery, options, _) = kept(&directory, "bakery", 3, 2000);
     let options = Options { minimise: false, ..options };
-    check_kept(&*bakery, &options, &Progress::default(), &directory.checkpoint()).expect("it is the same search");
+    check_kept(&*bakery, &options, &Progress::default(), &directory.checkpoint())
+        .expect("it is the same search");
 }
 
 /// After a fault with merged local states the check begins again without: both searches can be interrupted, and nothing
@@ -262,10 +308,12 @@ fn a_search_that_has_begun_again_goes_on() {
         let directory = Directory::new();
         let checkpoint = directory.checkpoint();
         let few = Options { max_states, ..options.clone() };
-        let report = check_kept(&*subject, &few, &Progress::default(), &checkpoint).expect("it runs");
+        let report =
+            check_kept(&*subject, &few, &Progress::default(), &checkpoint).expect("it runs");
         if report.resumable {
             let bytes = fs::read(&checkpoint.path).expect("it was kept");
-            let says = |words: &str| bytes.windows(words.len()).any(|bytes| bytes == words.as_bytes());
+            let says =
+                |words: &str| bytes.windows(words.len()).any(|bytes| bytes == words.as_bytes());
             let again = says("local states no longer merged");
             assert!(again != says("local states merged"));
             assert_eq!(again, report.locals.is_none());
@@ -288,10 +336,15 @@ fn a_search_that_has_begun_again_goes_on() {
 fn what_gave_no_number_is_learned_again() {
     let mcs = subject("mcs", Size::mutex(2));
     let directory = Directory::new();
-    let options =
-        Options { properties: vec![Property::BoundedExit], disk: Some(directory.0.clone()), ..Options::default() };
+    let options = Options {
+        properties: vec![Property::BoundedExit],
+        disk: Some(directory.0.clone()),
+        ..Options::default()
+    };
     let little = Options { max_memory: Some(0), ..options.clone() };
-    let run = |options| check_kept(&*mcs, options, &Progress::default(), &directory.checkpoint()).expect("it runs");
+    let run = |options| {
+        check_kept(&*mcs, options, &Progress::default(), &directory.checkpoint()).expect("it runs")
+    };
     let first = run(&little);
     assert!(first.complete && first.resumable && first.verdicts[0].holds.is_none());
     let whole = check(&*mcs, &options, &Progress::default()).expect("it runs");
@@ -305,11 +358,13 @@ fn a_search_that_cannot_decide_more_is_not_kept() {
     let mut directory = Directory::new();
     let bakery = subject("bakery", Size::mutex(2));
     let options = Options { properties: vec![Property::BoundedRegisters], ..Options::default() };
-    let report = check_kept(&*bakery, &options, &Progress::default(), &directory.checkpoint()).expect("it runs");
+    let report = check_kept(&*bakery, &options, &Progress::default(), &directory.checkpoint())
+        .expect("it runs");
     assert!(report.complete && report.verdicts[0].holds != Some(true));
     assert!(!report.resumable && directory.names().is_empty());
     directory = Directory::new();
     let few = Options { max_states: 10, ..options };
-    let report = check_kept(&*bakery, &few, &Progress::default(), &directory.checkpoint()).expect("it runs");
+    let report =
+        check_kept(&*bakery, &few, &Progress::default(), &directory.checkpoint()).expect("it runs");
     assert!(report.resumable && directory.names() == ["search"]);
 }

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow::{Break, Continue};
 
 use doorway_core::{
-    Algorithm, Array, Claims, Coins, Exclusion, Home, Homes, Invariant, Layout, Primitive, Problem, Register,
-    RegisterKind, Registers, Rmr, Size, Unfit,
+    Algorithm, Array, Claims, Coins, Exclusion, Home, Homes, Invariant, Layout, Primitive, Problem,
+    Register, RegisterKind, Registers, Rmr, Size, Unfit,
 };
 use doorway_lab::{Subject, build};
 
@@ -25,7 +25,8 @@ pub(crate) enum Dead {
     Panics,
 }
 
-const KINDS: [Dead; 6] = [Dead::Rounds, Dead::Lines, Dead::Attempts, Dead::Bound, Dead::Safely, Dead::Panics];
+const KINDS: [Dead; 6] =
+    [Dead::Rounds, Dead::Lines, Dead::Attempts, Dead::Bound, Dead::Safely, Dead::Panics];
 
 /// The largest number that is declared.
 pub(crate) const BOUND: u64 = 2;
@@ -83,7 +84,8 @@ impl Algorithm for Forgetful {
 impl Forgetful {
     /// Waits until the other process's flag is down, in a loop of its own for each of the two.
     fn wait<M: Registers>(&self, m: &mut M, p: usize, attempts: bool) -> Result<(), M::Halt> {
-        let down = |m: &mut M| Ok(if m.read(self.flag.at(1 - p))? { Continue(()) } else { Break(()) });
+        let down =
+            |m: &mut M| Ok(if m.read(self.flag.at(1 - p))? { Continue(()) } else { Break(()) });
         if attempts { m.attempts((), |m, ()| down(m)) } else { m.repeat((), |m, ()| down(m)) }
     }
 }
@@ -131,7 +133,9 @@ impl<M: Coins + Registers> Exclusion<M> for Forgetful {
                     return Ok(());
                 }
                 // Process 1 goes in whatever it finds, so process 0 never may.
-                m.repeat((), |m, ()| Ok(if m.read(self.word)? > 2 * BOUND { Break(()) } else { Continue(()) }))
+                m.repeat((), |m, ()| {
+                    Ok(if m.read(self.word)? > 2 * BOUND { Break(()) } else { Continue(()) })
+                })
             }),
             Dead::Panics => m.scope(|m| {
                 m.choose(2)?;

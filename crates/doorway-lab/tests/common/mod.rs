@@ -9,8 +9,8 @@ use std::{
 };
 
 use doorway_core::{
-    Algorithm, Array, Claims, Coins, CompareAndSwap, Exclusion, FetchAndAdd, Home, Homes, Layout, Primitive, Problem,
-    Register, RegisterKind, Registers, Rmr, Size, Transactions, Unfit,
+    Algorithm, Array, Claims, Coins, CompareAndSwap, Exclusion, FetchAndAdd, Home, Homes, Layout,
+    Primitive, Problem, Register, RegisterKind, Registers, Rmr, Size, Transactions, Unfit,
 };
 use doorway_lab::{Subject, build};
 
@@ -115,7 +115,9 @@ impl Algorithm for Playground {
     }
 }
 
-impl<M: Coins + Registers + CompareAndSwap + FetchAndAdd + Transactions> Exclusion<M> for Playground {
+impl<M: Coins + Registers + CompareAndSwap + FetchAndAdd + Transactions> Exclusion<M>
+    for Playground
+{
     type Request = ();
     type Pass = u64;
     type Keep = ();
@@ -151,16 +153,20 @@ impl<M: Coins + Registers + CompareAndSwap + FetchAndAdd + Transactions> Exclusi
                     m.line(2);
                     let seen = m.read(self.flag.at(i % 2))?;
                     m.line(3);
-                    let inner = m.fold(0..2, sum, |m, inner, j| Ok(inner + u64::from(m.read(self.flag.at(j))?)))?;
+                    let inner = m.fold(0..2, sum, |m, inner, j| {
+                        Ok(inner + u64::from(m.read(self.flag.at(j))?))
+                    })?;
                     Ok(inner + u64::from(seen))
                 })?;
                 m.line(4);
                 m.write(self.word, sum.min(1))?;
             }
-            Toy::IdleEach => m.each(0..2, |m, i| if i == 0 { m.write(self.flag.at(p), true) } else { Ok(()) })?,
-            Toy::IdleRepeat => {
-                m.repeat(0u64, |_, round| Ok(if round > 2 { Break(()) } else { Continue(round + 1) }))?
+            Toy::IdleEach => {
+                m.each(0..2, |m, i| if i == 0 { m.write(self.flag.at(p), true) } else { Ok(()) })?
             }
+            Toy::IdleRepeat => m.repeat(0u64, |_, round| {
+                Ok(if round > 2 { Break(()) } else { Continue(round + 1) })
+            })?,
             Toy::Inversion if p == 1 => {
                 let first = m.read(self.flag.at(0))?;
                 let second = m.read(self.flag.at(0))?;
@@ -183,7 +189,11 @@ impl<M: Coins + Registers + CompareAndSwap + FetchAndAdd + Transactions> Exclusi
             })?,
             Toy::Add => m.wait(self.serving, |serving| serving == pass)?,
             Toy::Transaction => m.repeat((), |m, ()| {
-                let mine = m.transact(self.word, |held| if held == 0 { (1, true) } else { (held, false) })?;
+                let mine =
+                    m.transact(
+                        self.word,
+                        |held| if held == 0 { (1, true) } else { (held, false) },
+                    )?;
                 Ok(if mine { Break(()) } else { Continue(()) })
             })?,
             Toy::TestThenSet => {
@@ -192,7 +202,8 @@ impl<M: Coins + Registers + CompareAndSwap + FetchAndAdd + Transactions> Exclusi
             }
             Toy::Scan => m.repeat(0u64, |m, round| {
                 let others = 0..self.size.n;
-                let up = m.fold(others, false, |m, up, i| Ok(m.read(self.flag.at(i))? && i < p || up))?;
+                let up =
+                    m.fold(others, false, |m, up, i| Ok(m.read(self.flag.at(i))? && i < p || up))?;
                 Ok(if up { Continue((round + 1).min(5)) } else { Break(()) })
             })?,
             _ => {}

@@ -4,8 +4,8 @@
 use std::ops::ControlFlow::{Break, Continue};
 
 use doorway_core::{
-    Algorithm, Claims, Exclusion, Home, Layout, Local, Primitive, Problem, Register, RegisterKind, Relabel, Rmr, Size,
-    Ticket, Transactions, Unfit, Value,
+    Algorithm, Claims, Exclusion, Home, Layout, Local, Primitive, Problem, Register, RegisterKind,
+    Relabel, Rmr, Size, Ticket, Transactions, Unfit, Value,
 };
 use doorway_lab::{Subject, build};
 
@@ -144,7 +144,11 @@ impl Algorithm for Kit {
             kind: KINDS[size.sessions],
             k: size.k,
             room: layout.register("Room", Home::Nobody, Room::default()),
-            counters: layout.register("Counters", Home::Nobody, Counters { issue: Ticket::ZERO, valid }),
+            counters: layout.register(
+                "Counters",
+                Home::Nobody,
+                Counters { issue: Ticket::ZERO, valid },
+            ),
         })
     }
 }
@@ -156,7 +160,9 @@ impl Kit {
         variable: Register<T>,
         try_it: impl Fn(T) -> (T, bool) + Sync,
     ) -> Result<(), M::Halt> {
-        m.repeat((), |m, ()| Ok(if m.transact(variable, &try_it)? { Break(()) } else { Continue(()) }))
+        m.repeat((), |m, ()| {
+            Ok(if m.transact(variable, &try_it)? { Break(()) } else { Continue(()) })
+        })
     }
 }
 
@@ -190,7 +196,12 @@ impl<M: Transactions> Exclusion<M> for Kit {
         Ok((Ticket::ZERO, ready))
     }
 
-    fn waiting(&self, m: &mut M, p: usize, (mine, ready): (Ticket, bool)) -> Result<(Ticket, bool), M::Halt> {
+    fn waiting(
+        &self,
+        m: &mut M,
+        p: usize,
+        (mine, ready): (Ticket, bool),
+    ) -> Result<(Ticket, bool), M::Halt> {
         let goes_in = |mut room: Room| {
             room.inside += 1;
             (room, true)
@@ -201,11 +212,15 @@ impl<M: Transactions> Exclusion<M> for Kit {
                 true => goes_in(room),
                 false => (room, false),
             })?,
-            Slots::Tickets | Slots::StingyTickets => Self::until(m, self.counters, |now| (now, mine <= now.valid))?,
-            Slots::Bank => Self::until(m, self.room, |room| match room.line[0] == p && room.inside < self.k {
-                true => goes_in(room.without(p)),
-                false => (room, false),
-            })?,
+            Slots::Tickets | Slots::StingyTickets => {
+                Self::until(m, self.counters, |now| (now, mine <= now.valid))?
+            }
+            Slots::Bank => {
+                Self::until(m, self.room, |room| match room.line[0] == p && room.inside < self.k {
+                    true => goes_in(room.without(p)),
+                    false => (room, false),
+                })?
+            }
             _ => Self::until(m, self.room, |room| {
                 let ready = room.place(p) < self.k;
                 (room, ready)
@@ -216,8 +231,12 @@ impl<M: Transactions> Exclusion<M> for Kit {
 
     fn exit(&self, m: &mut M, p: usize, _: (Ticket, bool)) -> Result<(), M::Halt> {
         match self.kind {
-            Slots::Count | Slots::Bank => m.transact(self.room, |room| (Room { inside: room.inside - 1, ..room }, ())),
-            Slots::Tickets => m.transact(self.counters, |now| (Counters { valid: now.valid.succ(), ..now }, ())),
+            Slots::Count | Slots::Bank => {
+                m.transact(self.room, |room| (Room { inside: room.inside - 1, ..room }, ()))
+            }
+            Slots::Tickets => {
+                m.transact(self.counters, |now| (Counters { valid: now.valid.succ(), ..now }, ()))
+            }
             Slots::StingyTickets => m.transact(self.counters, |now| {
                 let valid = if now.valid < now.issue { now.valid.succ() } else { now.valid };
                 (Counters { valid, ..now }, ())
@@ -249,7 +268,8 @@ impl<M: Transactions> Exclusion<M> for Kit {
                 m.transact(self.room, |room| (room.without(p), ()))?;
                 m.transact(self.counters, |now| (Counters { issue: now.issue.succ(), ..now }, ()))?;
                 m.transact(self.counters, |now| {
-                    let valid = if now.valid == Ticket::ZERO { Ticket::ZERO.succ() } else { Ticket::ZERO };
+                    let valid =
+                        if now.valid == Ticket::ZERO { Ticket::ZERO.succ() } else { Ticket::ZERO };
                     (Counters { valid, ..now }, ())
                 })
             }

@@ -5,8 +5,8 @@
 use std::ops::ControlFlow::{Break, Continue};
 
 use doorway_core::{
-    Algorithm, Array, Claims, Exclusion, Homes, Layout, Memory, Primitive, Problem, RegisterKind, Registers, Rmr, Size,
-    Unfit,
+    Algorithm, Array, Claims, Exclusion, Homes, Layout, Memory, Primitive, Problem, RegisterKind,
+    Registers, Rmr, Size, Unfit,
 };
 use doorway_lab::{Subject, build};
 
@@ -65,7 +65,12 @@ impl Algorithm for Szymanski {
 
 impl Szymanski {
     /// Whether a process other than `p` has a flag as asked for.
-    fn any<M: Registers + Memory>(&self, m: &mut M, p: usize, is: fn(u64) -> bool) -> Result<bool, M::Halt> {
+    fn any<M: Registers + Memory>(
+        &self,
+        m: &mut M,
+        p: usize,
+        is: fn(u64) -> bool,
+    ) -> Result<bool, M::Halt> {
         let others = (0..self.n).filter(move |&j| j != p);
         Ok(m.find(others, |m, j| m.test(self.flag.at(j), is))?.is_some())
     }
@@ -77,12 +82,19 @@ impl Szymanski {
     }
 
     /// Lines 5 and 6: lets the others come, if there are any, until one of them is through.
-    fn stands_back<M: Registers + Memory>(&self, m: &mut M, p: usize, waits: bool) -> Result<(), M::Halt> {
+    fn stands_back<M: Registers + Memory>(
+        &self,
+        m: &mut M,
+        p: usize,
+        waits: bool,
+    ) -> Result<(), M::Halt> {
         if waits {
             m.line(5);
             m.write(self.flag.at(p), 2)?;
             m.line(6);
-            m.repeat((), |m, ()| Ok(if self.any(m, p, |flag| flag == 4)? { Break(()) } else { Continue(()) }))?;
+            m.repeat((), |m, ()| {
+                Ok(if self.any(m, p, |flag| flag == 4)? { Break(()) } else { Continue(()) })
+            })?;
         }
         Ok(())
     }

@@ -10,8 +10,8 @@ use std::{
 };
 
 use doorway_core::{
-    Algorithm, Array, Claims, Coins, Exclusion, Homes, Layout, Primitive, Problem, RegisterKind, Registers, Rmr, Size,
-    Unfit,
+    Algorithm, Array, Claims, Coins, Exclusion, Homes, Layout, Primitive, Problem, RegisterKind,
+    Registers, Rmr, Size, Unfit,
 };
 
 /// Which algorithm is built.
@@ -97,7 +97,11 @@ impl Algorithm for Burns {
     const CLAIMS: Claims = CLAIMS;
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
-        Ok(Self { kind: KIND.get(), n: size.n, flag: layout.array("Flag", size.n, Homes::Column, false) })
+        Ok(Self {
+            kind: KIND.get(),
+            n: size.n,
+            flag: layout.array("Flag", size.n, Homes::Column, false),
+        })
     }
 }
 

@@ -34,7 +34,12 @@ fn odd(kind: Kind) -> Box<dyn Subject> {
 fn a_helper_that_is_called_twice_is_two_loops() {
     for kind in [Kind::Helper, Kind::PlainFor, Kind::Recursion, Kind::EmptyScope] {
         let found = verdict(&*burns(kind, 2), Property::MutualExclusion);
-        assert_eq!((found.holds, steps(&found)), (Some(false), Some(6)), "{kind:?}: {}", found.scope);
+        assert_eq!(
+            (found.holds, steps(&found)),
+            (Some(false), Some(6)),
+            "{kind:?}: {}",
+            found.scope
+        );
         let inlined = verdict(&*burns(Kind::Inlined, 2), Property::MutualExclusion);
         assert_eq!((inlined.holds, steps(&inlined)), (found.holds, steps(&found)), "{kind:?}");
     }
@@ -54,7 +59,11 @@ fn a_helper_does_not_break_what_is_right() {
         assert_eq!(starves.holds, Some(false), "{kind:?}");
     }
     let states = |kind| run(&*burns(kind, 3), Options::default()).expect("it runs").states;
-    assert_eq!(states(Kind::RightHelper), states(Kind::RightInlined), "the helper is the same algorithm");
+    assert_eq!(
+        states(Kind::RightHelper),
+        states(Kind::RightInlined),
+        "the helper is the same algorithm"
+    );
 }
 
 /// Deadlock freedom of the wrong algorithm, whose printed loop contained an entry.
@@ -74,7 +83,10 @@ fn a_passage_may_begin_with_a_choice() {
     let found = verdict(&*odd(Kind::ChoosesFirst), Property::MutualExclusion);
     assert_eq!(found.holds, Some(false), "{}", found.scope);
     let trace = found.trace.expect("a violation has a trace");
-    assert!(trace.steps.iter().any(|step| step.choice.as_deref() == Some("request 0, outcome 1")), "{trace:?}");
+    assert!(
+        trace.steps.iter().any(|step| step.choice.as_deref() == Some("request 0, outcome 1")),
+        "{trace:?}"
+    );
     let wide = verdict(&*odd(Kind::WideChoice), Property::MutualExclusion);
     assert_eq!(wide.holds, Some(false), "outcome 299 spoils it: {}", wide.scope);
 }
@@ -90,9 +102,15 @@ fn choices_without_end_or_outcome_are_refused() {
 fn too_many_registers_are_refused() {
     for kind in [Kind::ManyRegisters(65_538), Kind::ManyRegisters(5_000)] {
         let fault = run(&*odd(kind), Options::default()).err();
-        assert!(matches!(fault, Some(Fault::StateTooLarge(words)) if words > 64), "{kind:?}: {fault:?}");
+        assert!(
+            matches!(fault, Some(Fault::StateTooLarge(words)) if words > 64),
+            "{kind:?}: {fault:?}"
+        );
     }
-    let report = run(&*odd(Kind::ManyRegisters(1_000)), Options { max_states: 100_000, ..Options::default() });
+    let report = run(
+        &*odd(Kind::ManyRegisters(1_000)),
+        Options { max_states: 100_000, ..Options::default() },
+    );
     assert!(report.expect("it fits").complete);
 }
 
@@ -103,7 +121,10 @@ fn a_doorway_that_waits_fixes_no_order() {
         let found = verdict(&*odd(Kind::WaitingDoorway), property);
         assert_eq!(found.holds, Some(false), "{property}: {}", found.scope);
         let trace = found.trace.expect("a violation has a trace");
-        assert_eq!((trace.property.as_deref(), trace.loop_from.is_some()), (Some("bounded-doorway"), true));
+        assert_eq!(
+            (trace.property.as_deref(), trace.loop_from.is_some()),
+            (Some("bounded-doorway"), true)
+        );
         // With the wait in the waiting section, the same accesses in the same order fix one.
         let found = verdict(&*odd(Kind::WaitingSection), property);
         assert_eq!(found.holds, Some(true), "{property}: {}", found.scope);

@@ -6,8 +6,12 @@ use doorway_lab::{Fault, Options, Progress, Report, Subject, check};
 use crate::{decide::Decided, drive::quietly, reference::Graph};
 
 /// Properties that the search itself decides. It stops at the first violation, so each has a search of its own.
-pub(crate) const SAFETY: [Property; 4] =
-    [Property::MutualExclusion, Property::KExclusion, Property::SessionExclusion, Property::BoundedRegisters];
+pub(crate) const SAFETY: [Property; 4] = [
+    Property::MutualExclusion,
+    Property::KExclusion,
+    Property::SessionExclusion,
+    Property::BoundedRegisters,
+];
 /// Properties that are decided together.
 pub(crate) const OTHERS: [Property; 9] = [
     Property::DeadlockFreedom,
@@ -92,24 +96,36 @@ impl Comparison<'_> {
     /// The properties in groups that one search can decide: a search stops at a violation of safety, so properties of safety
     /// that do not hold have one of their own.
     pub(crate) fn groups(&self) -> Vec<Vec<Property>> {
-        let (alone, together): (Vec<_>, Vec<_>) =
-            self.decided.iter().partition(|(property, decided)| SAFETY.contains(property) && !decided.holds);
+        let (alone, together): (Vec<_>, Vec<_>) = self
+            .decided
+            .iter()
+            .partition(|(property, decided)| SAFETY.contains(property) && !decided.holds);
         let together = together.into_iter().map(|(property, _)| property).collect();
-        [together].into_iter().chain(alone.into_iter().map(|(property, _)| vec![property])).collect()
+        [together]
+            .into_iter()
+            .chain(alone.into_iter().map(|(property, _)| vec![property]))
+            .collect()
     }
 
     pub(crate) fn decided(&self, property: Property) -> Decided {
         self.decided.iter().find(|(known, _)| *known == property).expect("all are decided").1
     }
 
-    fn run(&self, properties: &[Property], change: impl FnOnce(&mut Options)) -> Result<Report, Refusal> {
+    fn run(
+        &self,
+        properties: &[Property],
+        change: impl FnOnce(&mut Options),
+    ) -> Result<Report, Refusal> {
         let mut options = Options { properties: properties.to_vec(), ..self.options.clone() };
         change(&mut options);
         run(self.subject, &options)
     }
 
     /// Compares everything, without relabelling. `may_refuse` says whether the lab is right to refuse the subject.
-    pub(crate) fn exactly(&mut self, may_refuse: impl Fn(&Refusal) -> bool) -> Result<Outcome, Failure> {
+    pub(crate) fn exactly(
+        &mut self,
+        may_refuse: impl Fn(&Refusal) -> bool,
+    ) -> Result<Outcome, Failure> {
         let states = self.graph.edges.len() as u64;
         let transitions = self.graph.edges.iter().map(|edges| edges.len() as u64).sum::<u64>();
         for (number, properties) in self.groups().iter().enumerate() {
@@ -119,9 +135,14 @@ impl Comparison<'_> {
                 Err(refusal) => return Err(refusal.into_failure()),
             };
             self.verdicts(&report);
-            if number == 0 && (!report.complete || (report.states, report.transitions) != (states, transitions)) {
-                let counts = |states, transitions| format!("{states} states and {transitions} transitions");
-                let (ours, theirs) = (counts(report.states, report.transitions), counts(states, transitions));
+            if number == 0
+                && (!report.complete
+                    || (report.states, report.transitions) != (states, transitions))
+            {
+                let counts =
+                    |states, transitions| format!("{states} states and {transitions} transitions");
+                let (ours, theirs) =
+                    (counts(report.states, report.transitions), counts(states, transitions));
                 let failure = failure("states", format!("checker: {ours}; reference: {theirs}"));
                 self.failures.push(Failure { weight: 3, ..failure });
             }
@@ -156,8 +177,11 @@ impl Comparison<'_> {
             let reference = format!("reference: {}", words(Some(holds)));
             if verdict.holds != Some(holds) {
                 let class = format!("{}: {}", property.name(), words(verdict.holds));
-                let weight = [Some(true), Some(false), None].iter().position(|holds| *holds == verdict.holds);
-                let failure = failure(class, format!("{} ({}); {reference}", property.name(), verdict.scope));
+                let weight = [Some(true), Some(false), None]
+                    .iter()
+                    .position(|holds| *holds == verdict.holds);
+                let failure =
+                    failure(class, format!("{} ({}); {reference}", property.name(), verdict.scope));
                 self.failures.push(Failure { weight: weight.unwrap_or(0) as u8, ..failure });
                 continue;
             }
@@ -179,8 +203,12 @@ impl Comparison<'_> {
     ) -> Result<(), Failure> {
         for mut properties in self.groups() {
             // A process without passages left is not enabled to enter, which says nothing of runs without a bound.
-            let bounded = |property| matches!(property, Property::FifoEnabling | Property::KDeadlockAvoidance);
-            properties.retain(|&property| !self.decided(property).holds && !leave_out(property) && !bounded(property));
+            let bounded = |property| {
+                matches!(property, Property::FifoEnabling | Property::KDeadlockAvoidance)
+            };
+            properties.retain(|&property| {
+                !self.decided(property).holds && !leave_out(property) && !bounded(property)
+            });
             if properties.is_empty() {
                 continue;
             }
@@ -206,13 +234,17 @@ impl Comparison<'_> {
                 // With more passages a doorway may wait that does not with few: that is shown by a loop, of any length.
                 // And the bound that a relabelled ticket exceeds is not seen, only that of another number, which may come later.
                 let is_shortest = property != Property::BoundedRegisters;
-                let run = verdict.trace.as_ref().filter(|trace| trace.loop_from.is_none() && is_shortest);
+                let run =
+                    verdict.trace.as_ref().filter(|trace| trace.loop_from.is_none() && is_shortest);
                 let length = run.map(|trace| trace.steps.len());
                 if let (Some(length), Some(shortest)) = (length, shortest)
                     && length > shortest
                 {
                     let lengths = format!("checker {length}, reference {shortest}");
-                    return Err(failure(format!("{}: relabelled length", property.name()), lengths));
+                    return Err(failure(
+                        format!("{}: relabelled length", property.name()),
+                        lengths,
+                    ));
                 }
             }
         }

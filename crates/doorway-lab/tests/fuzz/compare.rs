@@ -19,7 +19,9 @@ use crate::{
 fn may_refuse(fault: &Fault, program: &Program, graph: &Graph) -> bool {
     let words = fault.to_string();
     let mut many = false;
-    program.clone().blocks_mut(|block| many |= block.iter().any(|stmt| matches!(stmt, Stmt::Choose(300))));
+    program
+        .clone()
+        .blocks_mut(|block| many |= block.iter().any(|stmt| matches!(stmt, Stmt::Choose(300))));
     matches!(fault, Fault::IdleIteration(_)) && graph.idle
         || words.contains("begins with a choice:") && graph.ends_with_choice
         || words.contains("300 outcomes") && many
@@ -39,20 +41,32 @@ fn may_refuse_beyond(refusal: &Refusal, program: &Program, graph: &Graph) -> boo
     may_refuse(fault, program, graph) || is_bounded && (2..=6).any(beyond)
 }
 
-pub(crate) fn compare(program: &Program, without: Without, verdicts: &mut Verdicts) -> Result<Outcome, Failure> {
+pub(crate) fn compare(
+    program: &Program,
+    without: Without,
+    verdicts: &mut Verdicts,
+) -> Result<Outcome, Failure> {
     let subject = subject(&Arc::new(program.clone()));
     let graph = match explore(program, program.passages, program.states) {
         Err(Refused::TooMany) => return Ok(Outcome::TooMany),
         Err(Refused::Idle) => {
-            return match run(&*subject, &Options { properties: OTHERS.to_vec(), rehearse: true, ..options(program) }) {
+            return match run(
+                &*subject,
+                &Options { properties: OTHERS.to_vec(), rehearse: true, ..options(program) },
+            ) {
                 Err(Refusal::Panic(words)) => Err(failure("panic", words)),
-                Err(Refusal::Fault(Fault::IdleSection(_) | Fault::IdleIteration(_))) => Ok(Outcome::Refused),
+                Err(Refusal::Fault(Fault::IdleSection(_) | Fault::IdleIteration(_))) => {
+                    Ok(Outcome::Refused)
+                }
                 // It may have another fault, too, and be refused for that.
                 Err(Refusal::Fault(Fault::Impure)) if !without.h7 => {
                     Err(failure("refused as impure", "the reference finds an idle section"))
                 }
                 Err(_) => Ok(Outcome::Refused),
-                Ok(report) => Err(failure("not refused", format!("an idle section: {} states", report.states))),
+                Ok(report) => Err(failure(
+                    "not refused",
+                    format!("an idle section: {} states", report.states),
+                )),
             };
         }
         Ok(graph) => graph,
@@ -62,11 +76,15 @@ pub(crate) fn compare(program: &Program, without: Without, verdicts: &mut Verdic
     }
     let bound = program.bound.unwrap_or(u64::MAX);
     let terms = Terms { n: program.n, k: program.k, bound, crashes: program.crashes };
-    let all = SAFETY.into_iter().chain(OTHERS).filter(|&property| property != Property::SessionExclusion);
+    let all =
+        SAFETY.into_iter().chain(OTHERS).filter(|&property| property != Property::SessionExclusion);
     let decided = all.map(|property| (property, decide(&graph, property, terms))).collect();
     let (graph, options) = (&graph, options(program));
-    let mut comparison = Comparison { subject: &*subject, options, graph, decided, verdicts, failures: Vec::new() };
-    if without.h4 && comparison.decided(Property::Fcfs) == (Decided { holds: false, shortest: None }) {
+    let mut comparison =
+        Comparison { subject: &*subject, options, graph, decided, verdicts, failures: Vec::new() };
+    if without.h4
+        && comparison.decided(Property::Fcfs) == (Decided { holds: false, shortest: None })
+    {
         return Ok(Outcome::LeftOut);
     }
     let outcome = comparison.exactly(|refusal| may_refuse_beyond(refusal, program, graph))?;
@@ -76,7 +94,10 @@ pub(crate) fn compare(program: &Program, without: Without, verdicts: &mut Verdic
             Refusal::Panic(_) => true,
             Refusal::Fault(fault) => *fault == Fault::Impure && program.gap >= enough(program),
         };
-        comparison.relabelled(|property| without.h3 && property == Property::BoundedRegisters, must_run)?;
+        comparison.relabelled(
+            |property| without.h3 && property == Property::BoundedRegisters,
+            must_run,
+        )?;
     }
     Ok(outcome)
 }

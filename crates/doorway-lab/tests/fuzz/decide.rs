@@ -27,19 +27,29 @@ pub(crate) struct Terms {
 
 pub(crate) fn decide(graph: &Graph, property: Property, terms: Terms) -> Decided {
     let Terms { n, k, bound, crashes } = terms;
-    let inside = |state: usize| graph.regions[state].iter().filter(|&&region| region == Region::Critical).count();
+    let inside = |state: usize| {
+        graph.regions[state].iter().filter(|&&region| region == Region::Critical).count()
+    };
     let shortest = |bad: &dyn Fn(usize) -> bool| {
-        let shortest = (0..graph.depth.len()).find(|&state| bad(state)).map(|state| graph.depth[state]);
+        let shortest =
+            (0..graph.depth.len()).find(|&state| bad(state)).map(|state| graph.depth[state]);
         Decided { holds: shortest.is_none(), shortest }
     };
     let never = |bad: bool| Decided { holds: !bad, shortest: None };
-    let linger = |region: Region| (0..n).any(|p| lingers(graph, p, |state| graph.regions[state][p] == region));
+    let linger = |region: Region| {
+        (0..n).any(|p| lingers(graph, p, |state| graph.regions[state][p] == region))
+    };
     // Order is about doorways that are passed in a bounded number of steps, but for ordered entry.
-    let order = matches!(property, Property::Fcfs | Property::KFcfs | Property::Fife | Property::StrongConcurrentEntry);
+    let order = matches!(
+        property,
+        Property::Fcfs | Property::KFcfs | Property::Fife | Property::StrongConcurrentEntry
+    );
     if order && linger(Region::Doorway) {
         return never(true);
     }
-    let conflicting = |state: usize, p: usize, q: usize| conflict(graph.sessions[state][p], graph.sessions[state][q]);
+    let conflicting = |state: usize, p: usize, q: usize| {
+        conflict(graph.sessions[state][p], graph.sessions[state][q])
+    };
     match property {
         Property::MutualExclusion => shortest(&|state| inside(state) > 1),
         Property::KExclusion => shortest(&|state| inside(state) > k),
@@ -59,8 +69,11 @@ pub(crate) fn decide(graph: &Graph, property: Property, terms: Terms) -> Decided
             overtaking(graph, n, conflicting, |before, _| before.len() >= most)
         }
         Property::Fife => {
-            let kept: Vec<Vec<bool>> = (0..n).map(|p| enabling::not_enabled(graph, p, Region::Critical)).collect();
-            let alike = |state: usize, p: usize, q: usize| graph.sessions[state][p] == graph.sessions[state][q];
+            let kept: Vec<Vec<bool>> =
+                (0..n).map(|p| enabling::not_enabled(graph, p, Region::Critical)).collect();
+            let alike = |state: usize, p: usize, q: usize| {
+                graph.sessions[state][p] == graph.sessions[state][q]
+            };
             overtaking(graph, n, alike, |before, state| before.iter().any(|&q| kept[q][state]))
         }
         Property::DeadlockFreedom | Property::StarvationFreedom => {
@@ -68,13 +81,24 @@ pub(crate) fn decide(graph: &Graph, property: Property, terms: Terms) -> Decided
             never((0..n).any(|p| {
                 let enters = |from: usize, edge: &Edge| deadlock && enters(graph, from, edge);
                 let rests = |state: usize, q: usize| graph.regions[state][q] == Region::Remainder;
-                stuck(graph, n, p, crashes, |state| graph.regions[state][p].is_entry(), enters, rests)
+                stuck(
+                    graph,
+                    n,
+                    p,
+                    crashes,
+                    |state| graph.regions[state][p].is_entry(),
+                    enters,
+                    rests,
+                )
             }))
         }
-        Property::ConcurrentEntry => never((0..n).any(|p| lingers(graph, p, |state| is_unopposed(graph, state, p)))),
+        Property::ConcurrentEntry => {
+            never((0..n).any(|p| lingers(graph, p, |state| is_unopposed(graph, state, p))))
+        }
         Property::ConcurrentOccupancy => never((0..n).any(|p| {
-            let rests =
-                |state: usize, q: usize| matches!(graph.regions[state][q], Region::Remainder | Region::Critical);
+            let rests = |state: usize, q: usize| {
+                matches!(graph.regions[state][q], Region::Remainder | Region::Critical)
+            };
             stuck(graph, n, p, 0, |state| is_unopposed(graph, state, p), |_, _| false, rests)
         })),
         Property::StrongConcurrentEntry => never(leader_waits(graph, n)),
@@ -92,12 +116,14 @@ fn conflict(a: Session, b: Session) -> bool {
 /// Whether `p` is in its entry section, and no process in a passage keeps it out.
 fn is_unopposed(graph: &Graph, state: usize, p: usize) -> bool {
     let (regions, sessions) = (&graph.regions[state], &graph.sessions[state]);
-    let is_free = |q: usize| q == p || regions[q] == Region::Remainder || !conflict(sessions[p], sessions[q]);
+    let is_free =
+        |q: usize| q == p || regions[q] == Region::Remainder || !conflict(sessions[p], sessions[q]);
     regions[p].is_entry() && (0..regions.len()).all(is_free)
 }
 
 fn enters(graph: &Graph, from: usize, edge: &Edge) -> bool {
-    graph.regions[from][edge.p] != Region::Critical && graph.regions[edge.to][edge.p] == Region::Critical
+    graph.regions[from][edge.p] != Region::Critical
+        && graph.regions[edge.to][edge.p] == Region::Critical
 }
 
 /// The strongly connected part of each state in the graph of these steps alone, by Kosaraju's algorithm; `None` for
@@ -133,7 +159,10 @@ pub(crate) fn parts(
     }
     let mut back = vec![Vec::new(); total];
     for from in 0..total {
-        graph.edges[from].iter().filter(|edge| allowed(from, edge)).for_each(|edge| back[edge.to].push(from));
+        graph.edges[from]
+            .iter()
+            .filter(|edge| allowed(from, edge))
+            .for_each(|edge| back[edge.to].push(from));
     }
     let mut part = vec![None; total];
     for &root in order.iter().rev() {
@@ -154,7 +183,9 @@ fn lingers(graph: &Graph, p: usize, counts: impl Fn(usize) -> bool) -> bool {
     let mut states = 0..graph.edges.len();
     states.any(|from| {
         counts(from)
-            && graph.edges[from].iter().any(|edge| edge.p == p && counts(edge.to) && part[edge.to] == part[from])
+            && graph.edges[from]
+                .iter()
+                .any(|edge| edge.p == p && counts(edge.to) && part[edge.to] == part[from])
     })
 }
 
@@ -169,7 +200,8 @@ fn stuck(
     left_out: impl Fn(usize, &Edge) -> bool,
     rests: impl Fn(usize, usize) -> bool,
 ) -> bool {
-    let mut sets = (0..1usize << n).filter(|set| set.count_ones() as usize <= crashes && set >> victim & 1 == 0);
+    let mut sets = (0..1usize << n)
+        .filter(|set| set.count_ones() as usize <= crashes && set >> victim & 1 == 0);
     sets.any(|crashed| {
         let step = |from: usize, edge: &Edge| crashed >> edge.p & 1 == 0 && !left_out(from, edge);
         let part = parts(graph, &counts, step);
@@ -178,7 +210,10 @@ fn stuck(
         for from in 0..graph.edges.len() {
             let Some(id) = part[from] else { continue };
             let set = content.entry(id).or_insert(crashed);
-            for edge in graph.edges[from].iter().filter(|edge| part[edge.to] == part[from] && step(from, edge)) {
+            for edge in graph.edges[from]
+                .iter()
+                .filter(|edge| part[edge.to] == part[from] && step(from, edge))
+            {
                 *set |= 1 << edge.p;
             }
             (0..n).filter(|&p| rests(from, p)).for_each(|p| *set |= 1 << p);
@@ -263,13 +298,19 @@ fn overtaking(
 /// Whether a process takes steps for ever and waits, although every process in a passage that keeps it out began after it was
 /// through its doorway.
 fn leader_waits(graph: &Graph, n: usize) -> bool {
-    let conflicting = |state: usize, p: usize, q: usize| conflict(graph.sessions[state][p], graph.sessions[state][q]);
-    let Ok(product) = Remembering::new(graph, n, conflicting, false, |_, _| false) else { unreachable!() };
+    let conflicting = |state: usize, p: usize, q: usize| {
+        conflict(graph.sessions[state][p], graph.sessions[state][q])
+    };
+    let Ok(product) = Remembering::new(graph, n, conflicting, false, |_, _| false) else {
+        unreachable!()
+    };
     (0..n).any(|p| {
         let leads = |at: usize| {
             let (state, regions) = (product.state[at], &product.graph.regions[at]);
-            let is_behind = |q: usize| regions[q] == Region::Remainder || product.before[at][q].contains(&p);
-            regions[p] == Region::Waiting && (0..n).all(|q| q == p || is_behind(q) || !conflicting(state, p, q))
+            let is_behind =
+                |q: usize| regions[q] == Region::Remainder || product.before[at][q].contains(&p);
+            regions[p] == Region::Waiting
+                && (0..n).all(|q| q == p || is_behind(q) || !conflicting(state, p, q))
         };
         lingers(&product.graph, p, leads)
     })

@@ -53,7 +53,10 @@ impl<C: Clone> Tally<C> {
     }
 
     fn add(&mut self, other: Self) {
-        other.outcomes.into_iter().for_each(|(outcome, count)| *self.outcomes.entry(outcome).or_default() += count);
+        other
+            .outcomes
+            .into_iter()
+            .for_each(|(outcome, count)| *self.outcomes.entry(outcome).or_default() += count);
         for (key, counts) in other.verdicts {
             let sum = self.verdicts.entry(key).or_default();
             (0..3).for_each(|i| sum[i] += counts[i]);
@@ -128,9 +131,12 @@ where
         let mut shown = String::new();
         for (class, (count, number, case)) in tally.failures {
             let again = |case: &C| compare(case, &mut Verdicts::new()).err();
-            let case = shrink(case, &|case| again(case).is_some_and(|failure| failure.class == class));
+            let case =
+                shrink(case, &|case| again(case).is_some_and(|failure| failure.class == class));
             let details = again(&case).map_or(String::new(), |failure| failure.details);
-            shown += &format!("\nseed {seed}, case {number}, {count} {what} like it: {class}: {details}\n{case}");
+            shown += &format!(
+                "\nseed {seed}, case {number}, {count} {what} like it: {class}: {details}\n{case}"
+            );
         }
         assert!(shown.is_empty(), "{shown}");
     }
@@ -157,6 +163,8 @@ pub(crate) fn quietly<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     QUIET.set(false);
     done.map_err(|panic| {
         let words = panic.downcast_ref::<String>().cloned();
-        words.or_else(|| panic.downcast_ref::<&str>().map(|words| (*words).into())).unwrap_or_default()
+        words
+            .or_else(|| panic.downcast_ref::<&str>().map(|words| (*words).into()))
+            .unwrap_or_default()
     })
 }

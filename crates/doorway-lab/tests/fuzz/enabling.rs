@@ -13,7 +13,10 @@ pub(crate) fn not_enabled(graph: &Graph, p: usize, goal: Region) -> Vec<bool> {
     let counts = |state: usize| graph.regions[state][p] != goal;
     let step = |from: usize, edge: &Edge| {
         let region = |state: usize| graph.regions[state][p];
-        edge.p != p || !region(from).is_entry() || region(edge.to).is_entry() || region(edge.to) == Region::Critical
+        edge.p != p
+            || !region(from).is_entry()
+            || region(edge.to).is_entry()
+            || region(edge.to) == Region::Critical
     };
     let part = parts(graph, counts, step);
     let total = graph.edges.len();
@@ -22,14 +25,17 @@ pub(crate) fn not_enabled(graph: &Graph, p: usize, goal: Region) -> Vec<bool> {
             let mut mine = graph.edges[from].iter().filter(|edge| edge.p == p).peekable();
             counts(from)
                 && (mine.peek().is_none()
-                    || mine.any(|edge| counts(edge.to) && step(from, edge) && part[edge.to] == part[from]))
+                    || mine.any(|edge| {
+                        counts(edge.to) && step(from, edge) && part[edge.to] == part[from]
+                    }))
         })
         .collect();
     loop {
         let leads = |from: usize, kept: &[bool]| {
             counts(from) && graph.edges[from].iter().any(|edge| kept[edge.to] && step(from, edge))
         };
-        let more: Vec<usize> = (0..total).filter(|&from| !kept[from] && leads(from, &kept)).collect();
+        let more: Vec<usize> =
+            (0..total).filter(|&from| !kept[from] && leads(from, &kept)).collect();
         if more.is_empty() {
             return kept;
         }
@@ -68,12 +74,17 @@ pub(crate) fn overtaking(graph: &Graph, n: usize) -> bool {
     let pairs = (0..n).flat_map(|i| (0..n).filter(move |&j| j != i).map(move |j| (i, j)));
     pairs.flat_map(|(i, j)| [(i, j, false), (i, j, true)]).any(|(i, j, leaving)| {
         let waits = |state: usize| {
-            if leaving { waiting.to_leave(graph, state, i) } else { waiting.to_enter(graph, state, i) }
+            if leaving {
+                waiting.to_leave(graph, state, i)
+            } else {
+                waiting.to_enter(graph, state, i)
+            }
         };
         let begins = if leaving { Region::Critical } else { Region::Remainder };
         let kept = if leaving { &waiting.kept_in[j] } else { &waiting.kept_out[j] };
-        let mut open: Vec<usize> =
-            (0..graph.edges.len()).filter(|&state| waits(state) && graph.regions[state][j] == begins).collect();
+        let mut open: Vec<usize> = (0..graph.edges.len())
+            .filter(|&state| waits(state) && graph.regions[state][j] == begins)
+            .collect();
         let mut seen = vec![false; graph.edges.len()];
         open.iter().for_each(|&state| seen[state] = true);
         while let Some(state) = open.pop() {
@@ -96,7 +107,9 @@ pub(crate) fn standstill(graph: &Graph, n: usize, k: usize) -> bool {
     let waiting = Waiting::of(graph, n);
     let total = graph.edges.len();
     let waits = |state: usize| -> Vec<bool> {
-        (0..n).map(|p| waiting.to_enter(graph, state, p) || waiting.to_leave(graph, state, p)).collect()
+        (0..n)
+            .map(|p| waiting.to_enter(graph, state, p) || waiting.to_leave(graph, state, p))
+            .collect()
     };
     let waits: Vec<Vec<bool>> = (0..total).map(waits).collect();
     let is_still = |from: usize, edge: &Edge| {
@@ -109,7 +122,8 @@ pub(crate) fn standstill(graph: &Graph, n: usize, k: usize) -> bool {
         let goes_on = |state: usize, stays: &[bool]| {
             graph.edges[state].iter().any(|edge| stays[edge.to] && is_still(state, edge))
         };
-        let out: Vec<usize> = (0..total).filter(|&state| stays[state] && !goes_on(state, &stays)).collect();
+        let out: Vec<usize> =
+            (0..total).filter(|&state| stays[state] && !goes_on(state, &stays)).collect();
         if out.is_empty() {
             break;
         }
@@ -117,6 +131,8 @@ pub(crate) fn standstill(graph: &Graph, n: usize, k: usize) -> bool {
     }
     (0..total).filter(|&state| stays[state]).any(|state| {
         let enabled = (0..n).filter(|&p| !waiting.kept_out[p][state]).count();
-        (0..n).any(|p| waiting.to_leave(graph, state, p) || waiting.to_enter(graph, state, p) && enabled < k)
+        (0..n).any(|p| {
+            waiting.to_leave(graph, state, p) || waiting.to_enter(graph, state, p) && enabled < k
+        })
     })
 }

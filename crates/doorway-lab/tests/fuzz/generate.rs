@@ -27,7 +27,14 @@ pub(crate) struct Without {
 impl Without {
     pub(crate) fn parse(list: &str) -> Self {
         let has = |name: &str| list.split(',').any(|item| item.trim() == name);
-        Self { h1: has("h1"), h3: has("h3"), h4: has("h4"), h5: has("h5"), h7: has("h7"), abandon: has("abandon") }
+        Self {
+            h1: has("h1"),
+            h3: has("h3"),
+            h4: has("h4"),
+            h5: has("h5"),
+            h7: has("h7"),
+            abandon: has("abandon"),
+        }
     }
 }
 
@@ -63,7 +70,8 @@ impl Generator {
     pub(crate) fn program(&mut self) -> Program {
         let n = if self.one_in(8) { 3 } else { 2 };
         let style = self.below(2);
-        let lock = self.below(locks::LOCKS.len() - if self.without.h1 { locks::WITH_HELPERS } else { 0 });
+        let lock =
+            self.below(locks::LOCKS.len() - if self.without.h1 { locks::WITH_HELPERS } else { 0 });
         self.tickets = if style == 0 { locks::LOCKS[lock].1 } else { self.one_in(5) };
         self.bounded = self.tickets || self.one_in(4);
         let mut program = if style == 0 { locks::LOCKS[lock].0(n) } else { self.anything(n) };
@@ -143,7 +151,15 @@ impl Generator {
     }
 
     fn combinator(&mut self, depth: usize) -> Loop {
-        let forms = [Form::Each, Form::Fold, Form::FoldUntil, Form::Find, Form::Repeat, Form::Repeat, Form::Scope];
+        let forms = [
+            Form::Each,
+            Form::Fold,
+            Form::FoldUntil,
+            Form::Find,
+            Form::Repeat,
+            Form::Repeat,
+            Form::Scope,
+        ];
         let form = forms[self.below(forms.len())];
         let mut body = self.block(depth - 1, 2);
         if body.is_empty() && !self.one_in(8) {

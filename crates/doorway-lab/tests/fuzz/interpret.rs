@@ -7,12 +7,15 @@ use std::{
 };
 
 use doorway_core::{
-    Algorithm, Array, Claims, Coins, CompareAndSwap, Exclusion, FetchAndAdd, Homes, Layout, Primitive, Problem,
-    Register, RegisterKind, Registers, Rmr, Size, Swap, Ticket, Transactions, Unfit, Value,
+    Algorithm, Array, Claims, Coins, CompareAndSwap, Exclusion, FetchAndAdd, Homes, Layout,
+    Primitive, Problem, Register, RegisterKind, Registers, Rmr, Size, Swap, Ticket, Transactions,
+    Unfit, Value,
 };
 use doorway_lab::{Subject, build};
 
-use crate::program::{COUNTERS, DEEPEST, Expr, Form, Kind, Loop, Place, Program, Routine, Stmt, Val};
+use crate::program::{
+    COUNTERS, DEEPEST, Expr, Form, Kind, Loop, Place, Program, Routine, Stmt, Val,
+};
 
 thread_local! {
     /// The program that is built next: algorithms are types, and `new` is told the size alone.
@@ -27,7 +30,8 @@ pub(crate) fn subject(program: &Arc<Program>) -> Box<dyn Subject> {
     NEXT.set(Some(program.clone()));
     let bound = program.bound.map_or(0, |bound| bound as usize + 1);
     let size = Size { n: program.n, k: program.k, sessions: bound + BOUNDS * program.gap as usize };
-    let mut subject = build::<Interpreter, _, _, _>(size, None, program.abandon.is_some()).expect("programs fit");
+    let mut subject =
+        build::<Interpreter, _, _, _>(size, None, program.abandon.is_some()).expect("programs fit");
     if program.killed.is_some() {
         assert!(subject.let_kill(program.kills), "the program can be killed");
     }
@@ -53,7 +57,9 @@ impl Algorithm for Interpreter {
         invariants: &[],
         registers: RegisterKind::Atomic,
         crashes: |_| 0,
-        bound: Some(|size| (size.sessions % BOUNDS).checked_sub(1).map_or(u64::MAX, |bound| bound as u64)),
+        bound: Some(|size| {
+            (size.sessions % BOUNDS).checked_sub(1).map_or(u64::MAX, |bound| bound as u64)
+        }),
         gap: |size| (size.sessions / BOUNDS) as u32,
         values: &[],
         abandons: true,
@@ -68,7 +74,9 @@ impl Algorithm for Interpreter {
         Ok(Self {
             flags: layout.array("Flag", size.n, Homes::Nobody, false),
             counts: layout.array("Count", COUNTERS, Homes::Nobody, program.initial),
-            tickets: program.tickets.then(|| layout.array("Ticket", size.n, Homes::Nobody, Ticket::ZERO)),
+            tickets: program
+                .tickets
+                .then(|| layout.array("Ticket", size.n, Homes::Nobody, Ticket::ZERO)),
             program,
         })
     }
@@ -125,13 +133,25 @@ trait Full: Coins + Registers + CompareAndSwap + Swap + FetchAndAdd + Transactio
 impl<M: Coins + Registers + CompareAndSwap + Swap + FetchAndAdd + Transactions> Full for M {}
 
 impl Interpreter {
-    fn routine<M: Full>(&self, m: &mut M, here: Here, routine: &Routine, given: Val) -> Result<Val, M::Halt> {
+    fn routine<M: Full>(
+        &self,
+        m: &mut M,
+        here: Here,
+        routine: &Routine,
+        given: Val,
+    ) -> Result<Val, M::Halt> {
         let mut env = vec![given];
         self.block(m, here, &routine.body, &mut env)?;
         Ok(routine.result.eval(&env, here.p))
     }
 
-    fn block<M: Full>(&self, m: &mut M, here: Here, block: &[Stmt], env: &mut Vec<Val>) -> Result<(), M::Halt> {
+    fn block<M: Full>(
+        &self,
+        m: &mut M,
+        here: Here,
+        block: &[Stmt],
+        env: &mut Vec<Val>,
+    ) -> Result<(), M::Halt> {
         let Here { p, deep } = here;
         for stmt in block {
             match stmt {
@@ -146,7 +166,11 @@ impl Interpreter {
                     env.extend(answer);
                 }
                 Stmt::FetchAndAdd(index, add) => {
-                    let at = Place { kind: Kind::Count, index: index.clone() }.at(env, p, self.program.n);
+                    let at = Place { kind: Kind::Count, index: index.clone() }.at(
+                        env,
+                        p,
+                        self.program.n,
+                    );
                     env.push(Val::Num(m.fetch_and_add(self.counts.at(at), *add)?));
                 }
                 Stmt::Choose(outcomes) => env.push(Val::Num(u64::from(m.choose(*outcomes)?))),
@@ -194,7 +218,13 @@ impl Interpreter {
     }
 
     /// Calls the combinator from the place in the source that the loop is said to be at.
-    fn placed<M: Full>(&self, m: &mut M, here: Here, l: &Loop, env: &[Val]) -> Result<Val, M::Halt> {
+    fn placed<M: Full>(
+        &self,
+        m: &mut M,
+        here: Here,
+        l: &Loop,
+        env: &[Val],
+    ) -> Result<Val, M::Halt> {
         match l.site % 16 {
             0 => self.combinator(m, here, l, env),
             1 => self.combinator(m, here, l, env),
@@ -216,7 +246,13 @@ impl Interpreter {
     }
 
     #[track_caller]
-    fn combinator<M: Full>(&self, m: &mut M, here: Here, l: &Loop, env: &[Val]) -> Result<Val, M::Halt> {
+    fn combinator<M: Full>(
+        &self,
+        m: &mut M,
+        here: Here,
+        l: &Loop,
+        env: &[Val],
+    ) -> Result<Val, M::Halt> {
         let p = here.p;
         let items = l.items.list(env, p, self.program.n);
         let init = l.init.eval(env, p);
@@ -261,16 +297,20 @@ fn typed<M: Full, T: Typed>(
     let asks = |e: &Expr, value: T| e.eval(&with(env, value.val()), p);
     Ok(match stmt {
         Stmt::Read(_) => Some(m.read(register)?.val()),
-        Stmt::Test(_, e) => Some(Val::Num(u64::from(m.test(register, |value| asks(e, value).is_true())?))),
+        Stmt::Test(_, e) => {
+            Some(Val::Num(u64::from(m.test(register, |value| asks(e, value).is_true())?)))
+        }
         Stmt::Write(_, e) => {
             m.write(register, eval(e))?;
             None
         }
-        Stmt::CompareAndSwap(_, old, new) => Some(m.compare_and_swap(register, eval(old), eval(new))?.val()),
-        Stmt::Swap(_, new) => Some(m.swap(register, eval(new))?.val()),
-        Stmt::Transact(_, next, answer) => {
-            Some(m.transact(register, |value: T| (T::of(asks(next, value.clone())), asks(answer, value)))?)
+        Stmt::CompareAndSwap(_, old, new) => {
+            Some(m.compare_and_swap(register, eval(old), eval(new))?.val())
         }
+        Stmt::Swap(_, new) => Some(m.swap(register, eval(new))?.val()),
+        Stmt::Transact(_, next, answer) => Some(m.transact(register, |value: T| {
+            (T::of(asks(next, value.clone())), asks(answer, value))
+        })?),
         Stmt::Wait(_, e, site) => {
             waiting_at(m, *site, register, |value| asks(e, value).is_true())?;
             None

@@ -78,7 +78,8 @@ fn flags(n: usize) -> Program {
     let mut program = empty(n);
     program.doorway.body = vec![Stmt::Write(flag(Expr::Me), constant(1))];
     let down = wait(flag(recent(0)), not(recent(0)));
-    program.waiting.body = vec![combinator(Form::Each, Items::Others, vec![down], constant(0), constant(0))];
+    program.waiting.body =
+        vec![combinator(Form::Each, Items::Others, vec![down], constant(0), constant(0))];
     program.exit.body = vec![Stmt::Write(flag(Expr::Me), constant(0))];
     program
 }
@@ -95,13 +96,18 @@ fn burns_lamport(n: usize) -> Program {
     let again = combinator(
         Form::Repeat,
         Items::All,
-        vec![Stmt::Write(flag(Expr::Me), constant(1)), scan, Stmt::If(recent(0), retreat, Vec::new())],
+        vec![
+            Stmt::Write(flag(Expr::Me), constant(1)),
+            scan,
+            Stmt::If(recent(0), retreat, Vec::new()),
+        ],
         constant(0),
         not(recent(0)),
     );
     let down = wait(flag(recent(0)), not(recent(0)));
     program.doorway.body = Vec::new();
-    program.waiting.body = vec![again, combinator(Form::Each, Items::Above, vec![down], constant(0), constant(0))];
+    program.waiting.body =
+        vec![again, combinator(Form::Each, Items::Above, vec![down], constant(0), constant(0))];
     program
 }
 
@@ -127,7 +133,8 @@ fn scans(n: usize, taken: Expr) -> Program {
         Stmt::Call(0, constant(1)),
         Stmt::If(taken.clone(), vec![Stmt::Write(flag(Expr::Me), constant(0))], Vec::new()),
     ];
-    program.waiting.body = vec![combinator(Form::Repeat, Items::All, round, constant(0), not(taken))];
+    program.waiting.body =
+        vec![combinator(Form::Repeat, Items::All, round, constant(0), not(taken))];
     program.exit.body = vec![Stmt::Write(flag(Expr::Me), constant(0))];
     program
 }
@@ -135,11 +142,17 @@ fn scans(n: usize, taken: Expr) -> Program {
 /// Peterson's lock, for two.
 fn peterson(n: usize) -> Program {
     let mut program = empty(n);
-    program.doorway.body = vec![Stmt::Write(flag(Expr::Me), constant(1)), Stmt::Write(count(0), Expr::Me)];
+    program.doorway.body =
+        vec![Stmt::Write(flag(Expr::Me), constant(1)), Stmt::Write(count(0), Expr::Me)];
     let other = flag(Expr::Equal(Box::new(Expr::Me), Box::new(constant(0))));
     let look = vec![Stmt::Test(other, recent(0)), Stmt::Test(count(0), equal(recent(0), Expr::Me))];
-    program.waiting.body =
-        vec![combinator(Form::Repeat, Items::All, look, constant(0), not(and(recent(0), recent(1))))];
+    program.waiting.body = vec![combinator(
+        Form::Repeat,
+        Items::All,
+        look,
+        constant(0),
+        not(and(recent(0), recent(1))),
+    )];
     program.exit.body = vec![Stmt::Write(flag(Expr::Me), constant(0))];
     program
 }
@@ -148,7 +161,8 @@ fn peterson(n: usize) -> Program {
 fn compare_and_swap(n: usize) -> Program {
     let mut program = empty(n);
     let attempt = vec![Stmt::CompareAndSwap(count(0), constant(0), constant(1))];
-    program.waiting.body = vec![combinator(Form::Repeat, Items::All, attempt, constant(0), not(recent(0)))];
+    program.waiting.body =
+        vec![combinator(Form::Repeat, Items::All, attempt, constant(0), not(recent(0)))];
     program.exit.body = vec![Stmt::Write(count(0), constant(0))];
     program
 }
@@ -174,7 +188,8 @@ fn swap_or_choose(n: usize) -> Program {
         Stmt::Swap(place(), constant(1)),
     ];
     program.doorway.body = vec![Stmt::Test(count(0), recent(0))];
-    program.waiting.body = vec![combinator(Form::Repeat, Items::All, attempt, constant(0), not(recent(0)))];
+    program.waiting.body =
+        vec![combinator(Form::Repeat, Items::All, attempt, constant(0), not(recent(0)))];
     program.exit.body = vec![Stmt::Write(place(), constant(0))];
     program
 }
@@ -183,7 +198,13 @@ fn swap_or_choose(n: usize) -> Program {
 fn bakery(n: usize) -> Program {
     let mut program = empty(n);
     let max = Expr::Max(Box::new(recent(2)), Box::new(recent(0)));
-    let largest = combinator(Form::Fold, Items::Others, vec![Stmt::Read(ticket(recent(0)))], max, constant(0));
+    let largest = combinator(
+        Form::Fold,
+        Items::Others,
+        vec![Stmt::Read(ticket(recent(0)))],
+        max,
+        constant(0),
+    );
     program.doorway.body = vec![
         Stmt::Write(flag(Expr::Me), constant(1)),
         largest,
@@ -192,13 +213,15 @@ fn bakery(n: usize) -> Program {
     ];
     program.doorway.result = Expr::Succ(Box::new(recent(0)));
     // In the round: [mine, 0, item], and the ticket that is looked at.
-    let (mine, item, theirs) = (|| Box::new(recent(3)), || Box::new(recent(1)), || Box::new(recent(0)));
+    let (mine, item, theirs) =
+        (|| Box::new(recent(3)), || Box::new(recent(1)), || Box::new(recent(0)));
     let tie = and(Expr::Same(mine(), theirs()), Expr::Less(Box::new(Expr::Me), item()));
     let earlier = Expr::Before(mine(), theirs());
     let either = |a: Expr, b: Expr| not(and(not(a), not(b)));
     let first = either(either(not(*theirs()), earlier), tie);
     let look = vec![wait(flag(recent(0)), not(recent(0))), wait(ticket(recent(0)), first)];
-    program.waiting.body = vec![combinator(Form::Each, Items::Others, look, constant(0), constant(0))];
+    program.waiting.body =
+        vec![combinator(Form::Each, Items::Others, look, constant(0), constant(0))];
     program.exit.body = vec![Stmt::Write(ticket(Expr::Me), Expr::Nth(0))];
     program
 }
@@ -210,7 +233,8 @@ pub(crate) fn wait_after_an_empty_wait() -> Program {
     let nothing = combinator(Form::Repeat, Items::All, Vec::new(), constant(0), constant(1));
     let round = vec![nothing, write()];
     program.doorway.body = vec![write()];
-    program.waiting.body = vec![combinator(Form::Repeat, Items::All, round, constant(0), constant(1))];
+    program.waiting.body =
+        vec![combinator(Form::Repeat, Items::All, round, constant(0), constant(1))];
     program.exit.body = vec![write()];
     program.abandon = Some(program.exit.clone());
     program.number_sites();

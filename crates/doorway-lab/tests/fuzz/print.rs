@@ -56,12 +56,18 @@ fn block(block: &[Stmt], indent: usize, out: &mut String) -> fmt::Result {
             Stmt::Read(place) => writeln!(out, "read {place}")?,
             Stmt::Test(place, e) => writeln!(out, "test {place}, |$0| {e}")?,
             Stmt::Write(place, e) => writeln!(out, "write {place} := {e}")?,
-            Stmt::CompareAndSwap(place, old, new) => writeln!(out, "compare_and_swap {place}, {old} -> {new}")?,
+            Stmt::CompareAndSwap(place, old, new) => {
+                writeln!(out, "compare_and_swap {place}, {old} -> {new}")?
+            }
             Stmt::Swap(place, new) => writeln!(out, "swap {place} := {new}")?,
             Stmt::FetchAndAdd(index, add) => writeln!(out, "fetch_and_add Count[{index}], {add}")?,
-            Stmt::Transact(place, next, answer) => writeln!(out, "transact {place}, |$0| ({next}, {answer})")?,
+            Stmt::Transact(place, next, answer) => {
+                writeln!(out, "transact {place}, |$0| ({next}, {answer})")?
+            }
             Stmt::Choose(outcomes) => writeln!(out, "choose {outcomes}")?,
-            Stmt::Wait(place, until, site) => writeln!(out, "wait {place}, |$0| {until}   // site {site}")?,
+            Stmt::Wait(place, until, site) => {
+                writeln!(out, "wait {place}, |$0| {until}   // site {site}")?
+            }
             Stmt::If(condition, yes, no) => {
                 writeln!(out, "if {condition}")?;
                 self::block(yes, indent + 1, out)?;
@@ -79,7 +85,10 @@ fn block(block: &[Stmt], indent: usize, out: &mut String) -> fmt::Result {
                 let Loop { form, site, items, init, body, next, stop } = &**inner;
                 match form {
                     Form::Each => writeln!(out, "each $0 in {items}   // site {site}")?,
-                    Form::Fold => writeln!(out, "fold $0 in {items}, $1 = {init} then {next}   // site {site}")?,
+                    Form::Fold => writeln!(
+                        out,
+                        "fold $0 in {items}, $1 = {init} then {next}   // site {site}"
+                    )?,
                     Form::FoldUntil => {
                         writeln!(
                             out,
@@ -88,7 +97,10 @@ fn block(block: &[Stmt], indent: usize, out: &mut String) -> fmt::Result {
                     }
                     Form::Find => writeln!(out, "find $0 in {items} with {stop}   // site {site}")?,
                     Form::Repeat => {
-                        writeln!(out, "repeat $1 = {init} then {next}, until {stop}   // site {site}")?;
+                        writeln!(
+                            out,
+                            "repeat $1 = {init} then {next}, until {stop}   // site {site}"
+                        )?;
                     }
                     Form::Scope => writeln!(out, "scope, result {next}   // site {site}")?,
                 }
@@ -101,13 +113,18 @@ fn block(block: &[Stmt], indent: usize, out: &mut String) -> fmt::Result {
 
 impl Display for Program {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { n, k, initial, tickets, gap, bound, passages, kills, crashes, workers, .. } = self;
+        let Self { n, k, initial, tickets, gap, bound, passages, kills, crashes, workers, .. } =
+            self;
         writeln!(
             f,
             "n = {n}, k = {k}, initial = {initial}, tickets = {tickets}, gap = {gap}, bound = {bound:?}, \
              passages = {passages:?}, kills = {kills}, crashes = {crashes}, workers = {workers}"
         )?;
-        let sections = [("doorway", Some(&self.doorway)), ("waiting", Some(&self.waiting)), ("exit", Some(&self.exit))];
+        let sections = [
+            ("doorway", Some(&self.doorway)),
+            ("waiting", Some(&self.waiting)),
+            ("exit", Some(&self.exit)),
+        ];
         let others = [("abandon", self.abandon.as_ref()), ("killed", self.killed.as_ref())];
         let mut out = String::new();
         for (name, routine) in sections.into_iter().chain(others) {

@@ -107,8 +107,14 @@ pub(crate) struct Machine<'p> {
 
 impl<'p> Machine<'p> {
     /// A process at the first access from the beginning of a section.
-    pub(crate) fn begin(&self, p: usize, section: Section, held: Val) -> Result<Process<'p>, Refused> {
-        let mut process = Process { section, fresh: true, held, stack: vec![self.section(section, held)] };
+    pub(crate) fn begin(
+        &self,
+        p: usize,
+        section: Section,
+        held: Val,
+    ) -> Result<Process<'p>, Refused> {
+        let mut process =
+            Process { section, fresh: true, held, stack: vec![self.section(section, held)] };
         self.settle(p, &mut process)?;
         if process.section == Section::Remainder {
             return Err(Refused::Idle);
@@ -137,7 +143,9 @@ impl<'p> Machine<'p> {
     pub(crate) fn settle(&self, p: usize, process: &mut Process<'p>) -> Result<(), Refused> {
         let n = self.program.n;
         for _ in 0..1000 {
-            let calls = process.stack.iter().filter(|frame| matches!(frame.end, End::Result(_))).count() - 1;
+            let calls =
+                process.stack.iter().filter(|frame| matches!(frame.end, End::Result(_))).count()
+                    - 1;
             let frame = process.stack.last_mut().expect("it is in a section");
             let env = &frame.env;
             match frame.code.0.get(frame.pc) {

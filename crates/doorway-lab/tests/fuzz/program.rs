@@ -296,7 +296,10 @@ impl Stmt {
     fn exprs_mut(&mut self, f: &mut impl FnMut(&mut Expr)) {
         match self {
             Self::Read(place) => f(&mut place.index),
-            Self::Test(place, e) | Self::Write(place, e) | Self::Swap(place, e) | Self::Wait(place, e, _) => {
+            Self::Test(place, e)
+            | Self::Write(place, e)
+            | Self::Swap(place, e)
+            | Self::Wait(place, e, _) => {
                 f(&mut place.index);
                 f(e);
             }

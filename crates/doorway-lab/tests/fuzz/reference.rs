@@ -51,14 +51,31 @@ pub(crate) struct Graph {
 }
 
 /// Explores the program; at most so many states.
-pub(crate) fn explore(program: &Program, passages: Option<u32>, most: usize) -> Result<Graph, Refused> {
-    let machine = Machine { program, idle: Cell::new(false), chooses: [Cell::new(false), Cell::new(false)] };
+pub(crate) fn explore(
+    program: &Program,
+    passages: Option<u32>,
+    most: usize,
+) -> Result<Graph, Refused> {
+    let machine =
+        Machine { program, idle: Cell::new(false), chooses: [Cell::new(false), Cell::new(false)] };
     let mut registers = vec![Val::Num(0); program.n];
     registers.extend([Val::Num(program.initial); COUNTERS]);
-    registers.extend(program.tickets.then(|| vec![Val::Ticket(Ticket::ZERO); program.n]).into_iter().flatten());
-    let start = Rc::new(Process { section: Section::Remainder, fresh: true, held: Val::Num(0), stack: Vec::new() });
+    registers.extend(
+        program.tickets.then(|| vec![Val::Ticket(Ticket::ZERO); program.n]).into_iter().flatten(),
+    );
+    let start = Rc::new(Process {
+        section: Section::Remainder,
+        fresh: true,
+        held: Val::Num(0),
+        stack: Vec::new(),
+    });
     let processes = vec![start; program.n];
-    let mut states = vec![State { registers, processes, left: vec![passages.unwrap_or(1); program.n], kills: 0 }];
+    let mut states = vec![State {
+        registers,
+        processes,
+        left: vec![passages.unwrap_or(1); program.n],
+        kills: 0,
+    }];
     let mut ids = FxHashMap::from_iter([(states[0].clone(), 0)]);
     let mut graph = Graph { depth: vec![0], ..Graph::default() };
     while graph.edges.len() < states.len() {
@@ -82,7 +99,11 @@ pub(crate) fn explore(program: &Program, passages: Option<u32>, most: usize) -> 
         graph.regions.push(state.processes.iter().map(|process| process.region()).collect());
         graph.sessions.push(vec![Session::NONE; program.n]);
         let size = |value: &Val| {
-            if let Val::Ticket(ticket) = value { doorway_core::raw::number(*ticket) } else { value.num() }
+            if let Val::Ticket(ticket) = value {
+                doorway_core::raw::number(*ticket)
+            } else {
+                value.num()
+            }
         };
         graph.largest.push(state.registers.iter().map(size).max().unwrap_or(0));
     }
@@ -93,7 +114,12 @@ pub(crate) fn explore(program: &Program, passages: Option<u32>, most: usize) -> 
 
 impl<'p> Machine<'p> {
     /// Every step of process `p`, and whether it gives up its place with it.
-    fn steps(&self, state: &State<'p>, p: usize, bounded: bool) -> Result<Vec<(State<'p>, bool)>, Refused> {
+    fn steps(
+        &self,
+        state: &State<'p>,
+        p: usize,
+        bounded: bool,
+    ) -> Result<Vec<(State<'p>, bool)>, Refused> {
         let process = &*state.processes[p];
         let mut steps = Vec::new();
         if process.section == Section::Remainder {
@@ -106,7 +132,9 @@ impl<'p> Machine<'p> {
             return Ok(steps);
         }
         self.accesses(state, p, process, false, &mut steps)?;
-        if let Some(pass) = self.program.abandon.as_ref().and(may_abandon(process).then_some(process.held)) {
+        if let Some(pass) =
+            self.program.abandon.as_ref().and(may_abandon(process).then_some(process.held))
+        {
             let begun = self.begin(p, Section::Abandon, pass)?;
             self.accesses(state, p, &begun, true, &mut steps)?;
         }
@@ -152,18 +180,28 @@ impl<'p> Machine<'p> {
     }
 
     /// Makes an access; the answer, if it has a value. `None` for a wait in vain, which leaves everything as it is.
-    fn perform(&self, stmt: &Stmt, env: &[Val], p: usize, registers: &mut [Val], outcome: u32) -> Option<Option<Val>> {
+    fn perform(
+        &self,
+        stmt: &Stmt,
+        env: &[Val],
+        p: usize,
+        registers: &mut [Val],
+        outcome: u32,
+    ) -> Option<Option<Val>> {
         let n = self.program.n;
         let eval = |e: &Expr| e.eval(env, p);
         let (place, kind) = match stmt {
             Stmt::Choose(_) => return Some(Some(Val::Num(u64::from(outcome)))),
-            Stmt::FetchAndAdd(index, _) => (Place { kind: Kind::Count, index: index.clone() }, Kind::Count),
-            Stmt::Read(place) | Stmt::Test(place, _) | Stmt::Write(place, _) | Stmt::Swap(place, _) => {
-                (place.clone(), place.kind)
+            Stmt::FetchAndAdd(index, _) => {
+                (Place { kind: Kind::Count, index: index.clone() }, Kind::Count)
             }
-            Stmt::CompareAndSwap(place, _, _) | Stmt::Transact(place, _, _) | Stmt::Wait(place, _, _) => {
-                (place.clone(), place.kind)
-            }
+            Stmt::Read(place)
+            | Stmt::Test(place, _)
+            | Stmt::Write(place, _)
+            | Stmt::Swap(place, _) => (place.clone(), place.kind),
+            Stmt::CompareAndSwap(place, _, _)
+            | Stmt::Transact(place, _, _)
+            | Stmt::Wait(place, _, _) => (place.clone(), place.kind),
             _ => unreachable!("no access"),
         };
         let at = place.at(env, p, n);

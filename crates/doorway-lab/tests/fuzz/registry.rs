@@ -46,7 +46,10 @@ impl fmt::Display for Case {
         let Self { entrant, mutant, size, abandons, kills, passages, crashes, workers, .. } = self;
         let variant = entrant.variant.map_or(String::new(), |variant| format!(" ({variant})"));
         write!(f, "{}{variant}, {}: {size}, ", entrant.name, mutant.unwrap_or("no mutant"))?;
-        write!(f, "passages {passages:?}, abandons {abandons}, kills {kills:?}, crashes {crashes}, workers {workers}")
+        write!(
+            f,
+            "passages {passages:?}, abandons {abandons}, kills {kills:?}, crashes {crashes}, workers {workers}"
+        )
     }
 }
 
@@ -94,7 +97,8 @@ impl Case {
             3 => 8_000,
             _ => 2_500,
         };
-        let mut case = Self { entrant, mutant, size, abandons, kills, passages, crashes, workers, states };
+        let mut case =
+            Self { entrant, mutant, size, abandons, kills, passages, crashes, workers, states };
         let subject = case.subject();
         case.kills = subject.kills();
         if has_tickets(&*subject) {
@@ -120,7 +124,9 @@ impl Case {
         loop {
             let subject = case.subject();
             let explored = quietly(|| explore(&*subject, case.passages, case.states));
-            let Ok(Err(Stopped::TooMany)) = explored else { return case.compare_with(&*subject, explored, verdicts) };
+            let Ok(Err(Stopped::TooMany)) = explored else {
+                return case.compare_with(&*subject, explored, verdicts);
+            };
             let Size { n, k, sessions } = case.size;
             match case.passages {
                 None => case.passages = Some(2),
@@ -156,7 +162,9 @@ impl Case {
         let asked = OTHERS.into_iter().chain(GROUP).filter(|property| property.suits(problem));
         let graph = match explored {
             Ok(Ok(graph)) => graph,
-            Ok(Err(Stopped::Differs(how))) => return Err(failure("cut and uncut runs differ", how)),
+            Ok(Err(Stopped::Differs(how))) => {
+                return Err(failure("cut and uncut runs differ", how));
+            }
             // It must not be decided if it cannot be run.
             refused => {
                 let why = match refused {
@@ -164,9 +172,14 @@ impl Case {
                     Err(words) => words,
                     Ok(_) => unreachable!("it is refused"),
                 };
-                return match run(subject, &Options { properties: asked.collect(), rehearse: true, ..self.options() }) {
+                return match run(
+                    subject,
+                    &Options { properties: asked.collect(), rehearse: true, ..self.options() },
+                ) {
                     Err(_) => Ok(Outcome::Refused),
-                    Ok(report) => Err(failure("not refused", format!("{why}: {} states", report.states))),
+                    Ok(report) => {
+                        Err(failure("not refused", format!("{why}: {} states", report.states)))
+                    }
                 };
             }
         };
@@ -175,7 +188,8 @@ impl Case {
         let all = SAFETY.into_iter().filter(|property| property.suits(problem)).chain(asked);
         let decided = all.map(|property| (property, decide(&graph, property, terms))).collect();
         let (graph, options) = (&graph, self.options());
-        let mut comparison = Comparison { subject, options, graph, decided, verdicts, failures: Vec::new() };
+        let mut comparison =
+            Comparison { subject, options, graph, decided, verdicts, failures: Vec::new() };
         let outcome = comparison.exactly(|_| self.may_refuse())?;
         if self.passages.is_some() && outcome == Outcome::Same {
             // A mutant may do with tickets what the relabelling does not allow, and run into anything after that.
@@ -226,7 +240,9 @@ impl Case {
         propose(&|case| case.crashes = 0);
         propose(&|case| case.workers = 1);
         propose(&|case| case.passages = Some(1));
-        propose(&|case| case.passages = case.passages.map_or(Some(3), |passages| Some((passages - 1).max(1))));
+        propose(&|case| {
+            case.passages = case.passages.map_or(Some(3), |passages| Some((passages - 1).max(1)))
+        });
         all
     }
 }
@@ -250,18 +266,21 @@ fn lines(entrant: &'static Entrant, size: Size) -> Vec<u32> {
     if let Some(lines) = KNOWN.lock().expect("no thread panics").get(&name) {
         return lines.clone();
     }
-    let mut subject = entrant.build(size, None, true).unwrap_or_else(|unfit| panic!("{name}: {unfit}"));
+    let mut subject =
+        entrant.build(size, None, true).unwrap_or_else(|unfit| panic!("{name}: {unfit}"));
     subject.let_kill(ANY_NUMBER);
     let mut lines = BTreeSet::new();
     for run in 0..20 {
         let mut random = Random::new(run, 0);
-        let mut machine =
-            Machine::new(&*subject, RegisterKind::Atomic, true).expect("the algorithm can be run").silent();
+        let mut machine = Machine::new(&*subject, RegisterKind::Atomic, true)
+            .expect("the algorithm can be run")
+            .silent();
         for _ in 0..200 {
             let p = random.below(size.n as u64) as usize;
             let moves = machine.moves(p);
             // Mostly the first, or no passage would come to its end.
-            let other = if random.below(8) == 0 { random.below(moves.len() as u64) as usize } else { 0 };
+            let other =
+                if random.below(8) == 0 { random.below(moves.len() as u64) as usize } else { 0 };
             let step = moves[other];
             lines.insert(step.access.line);
             machine.step(p, step.choice, None).expect("the algorithm can be run");

@@ -72,11 +72,15 @@ fn simpler(program: &Program) -> Vec<Program> {
                 Stmt::Loop(inner) if !matches!(inner.items, Items::UpTo(_)) => {
                     inner.items = Items::UpTo(Expr::Const(2))
                 }
-                Stmt::For(items, _) if !matches!(items, Items::UpTo(_)) => *items = Items::UpTo(Expr::Const(2)),
+                Stmt::For(items, _) if !matches!(items, Items::UpTo(_)) => {
+                    *items = Items::UpTo(Expr::Const(2))
+                }
                 _ => {}
             });
             edit(number, &|block| match block[at].clone() {
-                Stmt::Swap(place, e) | Stmt::CompareAndSwap(place, _, e) | Stmt::Transact(place, e, _) => {
+                Stmt::Swap(place, e)
+                | Stmt::CompareAndSwap(place, _, e)
+                | Stmt::Transact(place, e, _) => {
                     block[at] = Stmt::Write(place, e);
                 }
                 Stmt::Test(place, _) => block[at] = Stmt::Read(place),

@@ -89,7 +89,11 @@ impl Case {
         let (name, mutant, size, passages) = instance;
         let mutant = mutant.map_or(String::new(), |mutant| format!(", {mutant}"));
         let name = format!("{name}{mutant}, {size}");
-        Self { name, source: Source::Registry(instance), options: Options { passages, ..Options::default() } }
+        Self {
+            name,
+            source: Source::Registry(instance),
+            options: Options { passages, ..Options::default() },
+        }
     }
 }
 
@@ -104,7 +108,8 @@ fn programs(wanted: usize) -> Vec<Case> {
         }
         let program = Generator::new(seed, case, Without::default()).program();
         let Program { n, tickets, helpers, .. } = &program;
-        let kind = (*n, *tickets, helpers.is_empty(), program.abandon.is_some(), program.killed.is_some());
+        let kind =
+            (*n, *tickets, helpers.is_empty(), program.abandon.is_some(), program.killed.is_some());
         let taken = kinds.entry(kind).or_default();
         if *taken * PROGRAMS > cases.len() {
             continue;
@@ -157,7 +162,8 @@ fn ours(case: &Case, minimise: bool) -> Result<Found, String> {
 /// Runs a command in a directory, and returns what it prints.
 fn run(directory: &Path, program: &str, args: &[&str]) -> Result<String, String> {
     let output = Command::new(program).args(args).current_dir(directory).output();
-    let output = output.map_err(|error| format!("{program}: {error}: install spin (scripts/test does)"))?;
+    let output =
+        output.map_err(|error| format!("{program}: {error}: install spin (scripts/test does)"))?;
     let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     if output.status.success() { Ok(text) } else { Err(format!("{program} fails:\n{text}")) }
 }
@@ -167,20 +173,35 @@ fn theirs(directory: &Path, model: &str) -> Result<Found, String> {
     fs::create_dir_all(directory).map_err(|error| error.to_string())?;
     fs::write(directory.join("model.pml"), model).map_err(|error| error.to_string())?;
     run(directory, "spin", &["-a", "model.pml"])?;
-    run(directory, "gcc", &["-w", "-O0", "-DSAFETY", "-DNOREDUCE", "-DMEMLIM=1000", "-o", "pan", "pan.c"])?;
+    run(
+        directory,
+        "gcc",
+        &["-w", "-O0", "-DSAFETY", "-DNOREDUCE", "-DMEMLIM=1000", "-o", "pan", "pan.c"],
+    )?;
     let said = run(directory, "./pan", &["-c0", "-w18", "-m1000000"])?;
     let number = |line: &str, after: bool| {
         let found = said.lines().find_map(|text| text.split_once(line))?;
         if after { found.1 } else { found.0 }.trim().parse::<u64>().ok()
     };
-    let trouble =
-        ["not completed", "too small", "truncated", "out of memory", "reached -DMEMLIM", "invalid end state ("];
-    let whole = said.contains("Full statespace search for:") && !trouble.iter().any(|words| said.contains(words));
-    let (Some(states), Some(errors), true) = (number(" states, stored", false), number("errors: ", true), whole) else {
+    let trouble = [
+        "not completed",
+        "too small",
+        "truncated",
+        "out of memory",
+        "reached -DMEMLIM",
+        "invalid end state (",
+    ];
+    let whole = said.contains("Full statespace search for:")
+        && !trouble.iter().any(|words| said.contains(words));
+    let (Some(states), Some(errors), true) =
+        (number(" states, stored", false), number("errors: ", true), whole)
+    else {
         return Err(format!("SPIN does not explore all states:\n{said}"));
     };
     if said.contains("assertion violated 0") {
-        return Err(format!("SPIN finds a transition that the checker has missed, and {states} states"));
+        return Err(format!(
+            "SPIN finds a transition that the checker has missed, and {states} states"
+        ));
     }
     Ok(Found { states, exclusion: errors == 0 })
 }
@@ -192,8 +213,8 @@ fn compare(case: &Case, directory: &Path) -> Result<Vec<Found>, String> {
     for minimise in [false, true] {
         let options = Options { minimise, ..case.options.clone() };
         let ours = ours(case, minimise)?;
-        let model =
-            promela(&*case.source.build(), &options, &Progress::default()).map_err(|error| error.to_string())?;
+        let model = promela(&*case.source.build(), &options, &Progress::default())
+            .map_err(|error| error.to_string())?;
         if models.contains(&model) {
             continue;
         }
@@ -220,8 +241,10 @@ impl fmt::Debug for Failures {
 #[test]
 fn the_checker_agrees_with_spin() -> Result<(), Failures> {
     let wanted = setting("DOORWAY_FUZZ_SPIN").unwrap_or(PROGRAMS);
-    let cases: Vec<Case> = registry().into_iter().map(Case::registered).chain(programs(wanted)).collect();
-    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("spin-{}", std::process::id()));
+    let cases: Vec<Case> =
+        registry().into_iter().map(Case::registered).chain(programs(wanted)).collect();
+    let directory =
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("spin-{}", std::process::id()));
     let next = AtomicUsize::new(0);
     let (failures, found) = (Mutex::new(String::new()), Mutex::new(Vec::new()));
     thread::scope(|scope| {
@@ -240,7 +263,8 @@ fn the_checker_agrees_with_spin() -> Result<(), Failures> {
                                 Source::Program(program) => format!("\n{program}"),
                                 Source::Registry(_) => String::new(),
                             };
-                            *failures.lock().expect("no thread panics") += &format!("\n{}: {why}{program}", case.name);
+                            *failures.lock().expect("no thread panics") +=
+                                &format!("\n{}: {why}{program}", case.name);
                         }
                     }
                 }
@@ -256,7 +280,10 @@ fn the_checker_agrees_with_spin() -> Result<(), Failures> {
     let violated = found.iter().filter(|found| !found.exclusion).count();
     println!("{} models, {violated} of them without exclusion", found.len());
     if violated < 5 || found.len() - violated < 10 {
-        return Err(Failures(format!("a sample of one kind: {violated} of {} without exclusion", found.len())));
+        return Err(Failures(format!(
+            "a sample of one kind: {violated} of {} without exclusion",
+            found.len()
+        )));
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! A timestamp system alone, as something that the lab can run: each passage is one operation, asked for on arrival.
 
 use doorway_core::{
-    Algorithm, Array, Claims, Exclusion, Homes, Layout, Primitive, Problem, RegisterKind, Registers, Request, Rmr,
-    Size, Unfit,
+    Algorithm, Array, Claims, Exclusion, Homes, Layout, Primitive, Problem, RegisterKind,
+    Registers, Request, Rmr, Size, Unfit,
     digits::{Digits, Format},
     plain_local,
     timestamps::{LabelScan, Timestamps},
@@ -61,7 +61,13 @@ impl<C: Timestamps> Algorithm for Clock<C> {
         let n = size.n;
         Ok(Self {
             timestamps: C::new(layout, n),
-            result: layout.formatted_array("Result", n, Homes::Column, Digits::new(line(n), 0), line(n)),
+            result: layout.formatted_array(
+                "Result",
+                n,
+                Homes::Column,
+                Digits::new(line(n), 0),
+                line(n),
+            ),
         })
     }
 }
@@ -75,9 +81,18 @@ impl<M: Registers, C: LabelScan<M>> Exclusion<M> for Clock<C> {
         self.timestamps.mirrors(p)
     }
 
-    fn doorway(&self, m: &mut M, p: usize, op: Op, mirrors: C::Mirrors) -> Result<Self::Pass, M::Halt> {
+    fn doorway(
+        &self,
+        m: &mut M,
+        p: usize,
+        op: Op,
+        mirrors: C::Mirrors,
+    ) -> Result<Self::Pass, M::Halt> {
         match op {
-            Op::Label => Ok((self.timestamps.label(m, p, mirrors)?, Digits::new(self.result.at(p).format(), 0))),
+            Op::Label => Ok((
+                self.timestamps.label(m, p, mirrors)?,
+                Digits::new(self.result.at(p).format(), 0),
+            )),
             Op::Scan => {
                 let (ranks, mirrors) = self.timestamps.scan(m, p, mirrors)?;
                 Ok((mirrors, ranks))
@@ -89,7 +104,12 @@ impl<M: Registers, C: LabelScan<M>> Exclusion<M> for Clock<C> {
         Ok(pass)
     }
 
-    fn exit(&self, m: &mut M, p: usize, (mirrors, ranks): Self::Pass) -> Result<C::Mirrors, M::Halt> {
+    fn exit(
+        &self,
+        m: &mut M,
+        p: usize,
+        (mirrors, ranks): Self::Pass,
+    ) -> Result<C::Mirrors, M::Halt> {
         m.write(self.result.at(p), ranks)?;
         Ok(mirrors)
     }
@@ -167,7 +187,13 @@ pub(crate) enum Meaning {
 
 /// The meaning of an access in an operation. A saved label is taken if the colour beside it is the one that the scanner shows;
 /// before it has looked at the current label, a scanner looks at that colour only to choose its own.
-pub(crate) fn meaning(role: Role, kind: Kind, op: Op, took_current: impl Fn(usize) -> bool, fresh: bool) -> Meaning {
+pub(crate) fn meaning(
+    role: Role,
+    kind: Kind,
+    op: Op,
+    took_current: impl Fn(usize) -> bool,
+    fresh: bool,
+) -> Meaning {
     match (role, kind) {
         (Role::Label(p), Kind::Read) => Meaning::TakesCurrent(p),
         (Role::Saved(p, _), Kind::Read) if took_current(p) && fresh => Meaning::TakesSaved(p),

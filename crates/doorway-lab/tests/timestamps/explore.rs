@@ -99,10 +99,17 @@ impl<'s> Explorer<'s> {
         seed: u64,
         max_states: usize,
     ) -> Explored {
-        let start = match catch_unwind(AssertUnwindSafe(|| self.start::<P>(program, prologue, seed))) {
-            Ok(start) => start,
-            Err(_) => return Explored { states: 0, violation: Some("the prologue panics".into()), complete: false },
-        };
+        let start =
+            match catch_unwind(AssertUnwindSafe(|| self.start::<P>(program, prologue, seed))) {
+                Ok(start) => start,
+                Err(_) => {
+                    return Explored {
+                        states: 0,
+                        violation: Some("the prologue panics".into()),
+                        complete: false,
+                    };
+                }
+            };
         let mut seen = FxHashSet::default();
         let mut stack = vec![start.clone()];
         seen.insert(start);
@@ -136,8 +143,11 @@ impl<'s> Explorer<'s> {
         let mut random = Random::new(seed, 0);
         let mut steps = 0;
         loop {
-            let idle = |p: usize, state: &State<P>| self.locals[state.locals[p] as usize].region() == Region::Remainder;
-            let able: Vec<usize> = (0..n).filter(|&p| steps < prologue || !idle(p, &state)).collect();
+            let idle = |p: usize, state: &State<P>| {
+                self.locals[state.locals[p] as usize].region() == Region::Remainder
+            };
+            let able: Vec<usize> =
+                (0..n).filter(|&p| steps < prologue || !idle(p, &state)).collect();
             let Some(&p) = able.get(random.below(able.len().max(1) as u64) as usize) else { break };
             let op = if random.below(2) == 0 { Op::Label } else { Op::Scan };
             state.left[p] = 1;
@@ -149,7 +159,12 @@ impl<'s> Explorer<'s> {
         state
     }
 
-    fn step<P: Past>(&mut self, state: &State<P>, p: usize, program: Program<'_>) -> Option<Result<State<P>, String>> {
+    fn step<P: Past>(
+        &mut self,
+        state: &State<P>,
+        p: usize,
+        program: Program<'_>,
+    ) -> Option<Result<State<P>, String>> {
         let left = state.left[p] as usize;
         let ops = program[p];
         // `left` goes down when an operation ends.
@@ -174,13 +189,17 @@ impl<'s> Explorer<'s> {
         }
         let fresh = match self.roles[register] {
             Role::Saved(q, _) if kind == Kind::Read => {
-                let shown =
-                    self.roles.iter().position(|role| *role == Role::Shown(p)).expect("everybody shows colours");
+                let shown = self
+                    .roles
+                    .iter()
+                    .position(|role| *role == Role::Shown(p))
+                    .expect("everybody shows colours");
                 is_fresh(self.digits(&next, register), self.digits(&next, shown), q)
             }
             _ => false,
         };
-        let what = meaning(self.roles[register], kind, next.past.op(p), |q| next.past.took(p, q), fresh);
+        let what =
+            meaning(self.roles[register], kind, next.past.op(p), |q| next.past.took(p, q), fresh);
         next.past.observe(p, what);
         if let Some(ranks) = over {
             next.left[p] -= 1;
@@ -200,29 +219,52 @@ impl<'s> Explorer<'s> {
         }
         let moves = self.subject.moves(p, &self.locals[local as usize], true).expect("it runs");
         let choice = choice(asks);
-        let access = moves.iter().find(|step| step.choice == choice).expect("it can do that").access;
+        let access =
+            moves.iter().find(|step| step.choice == choice).expect("it can do that").access;
         let register = self.cells[&access.register];
         self.next.insert((p, local, asks), register);
         register
     }
 
-    fn learn(&mut self, p: usize, local: u32, asks: Option<Op>, register: usize, value: u16) -> Learned {
+    fn learn(
+        &mut self,
+        p: usize,
+        local: u32,
+        asks: Option<Op>,
+        register: usize,
+        value: u16,
+    ) -> Learned {
         let key = (p, local, asks, value);
         if let Some(learned) = self.learned.get(&key) {
             return learned.clone();
         }
         let from = self.locals[local as usize].clone();
         let moves = self.subject.moves(p, &from, true).expect("it runs");
-        let kind = moves.iter().find(|step| step.choice == choice(asks)).expect("it can do that").access.kind;
+        let kind = moves
+            .iter()
+            .find(|step| step.choice == choice(asks))
+            .expect("it can do that")
+            .access
+            .kind;
         let held = &*self.values[register][value as usize];
         let stepped = self.subject.step(p, &from, choice(asks), Some(held), true).expect("it runs");
         let written = stepped.effect.map(|effect| self.value(register, effect));
         let (local, over) = if stepped.local.region() == Region::Critical {
             // The result is written down in the same step, as nobody looks.
-            let result = self.roles.iter().position(|role| *role == Role::Result).expect("there is a result");
+            let result = self
+                .roles
+                .iter()
+                .position(|role| *role == Role::Result)
+                .expect("there is a result");
             let held = &*self.values[result][0];
-            let done = self.subject.step(p, &stepped.local, Choice::Go, Some(held), true).expect("it runs");
-            let ranks = digits(&*done.effect.expect("it writes")).iter().map(|rank| rank as usize).collect();
+            let done = self
+                .subject
+                .step(p, &stepped.local, Choice::Go, Some(held), true)
+                .expect("it runs");
+            let ranks = digits(&*done.effect.expect("it writes"))
+                .iter()
+                .map(|rank| rank as usize)
+                .collect();
             (done.local, Some(ranks))
         } else {
             (stepped.local, None)

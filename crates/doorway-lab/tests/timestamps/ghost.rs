@@ -56,7 +56,8 @@ impl Past for Ghost {
         let node = (op == Op::Label).then_some(self.before.len() as Node);
         if let Some(node) = node {
             // After all that are finished.
-            let going_on: Vec<Node> = self.doing.iter().flatten().filter_map(|doing| doing.node).collect();
+            let going_on: Vec<Node> =
+                self.doing.iter().flatten().filter_map(|doing| doing.node).collect();
             for (other, before) in self.before.iter_mut().enumerate() {
                 if !going_on.contains(&(other as Node)) {
                     *before |= 1 << node;
@@ -77,7 +78,9 @@ impl Past for Ghost {
             Meaning::TakesCurrent(q) => doing.taken[q] = Some(self.current[q]),
             Meaning::TakesSaved(q) => doing.taken[q] = Some(self.saved[q * n + p]),
             Meaning::Saves(q) => self.saved[p * n + q] = self.current[p],
-            Meaning::Labels => self.current[p] = doing.node.take().expect("only a Label writes a label"),
+            Meaning::Labels => {
+                self.current[p] = doing.node.take().expect("only a Label writes a label")
+            }
             Meaning::TakesAll => doing.taken = self.current.iter().copied().map(Some).collect(),
         }
     }
@@ -99,8 +102,9 @@ impl Past for Ghost {
         let mut line: Vec<usize> = (0..taken.len()).collect();
         line.sort_by_key(|&q| ranks[q]);
         for pair in line.windows(2) {
-            self.add(taken[pair[0]], taken[pair[1]])
-                .ok_or_else(|| format!("P1: Scan of {p} returns {line:?} against the order so far"))?;
+            self.add(taken[pair[0]], taken[pair[1]]).ok_or_else(|| {
+                format!("P1: Scan of {p} returns {line:?} against the order so far")
+            })?;
         }
         Ok(())
     }
@@ -134,7 +138,10 @@ impl Past for Ghost {
         self.before = kept
             .iter()
             .map(|&node| {
-                let after = kept.iter().enumerate().filter(|&(_, &other)| before[node as usize] >> other & 1 == 1);
+                let after = kept
+                    .iter()
+                    .enumerate()
+                    .filter(|&(_, &other)| before[node as usize] >> other & 1 == 1);
                 after.fold(0, |bits, (i, _)| bits | 1 << i)
             })
             .collect();

@@ -102,7 +102,8 @@ impl History {
         for scan in &self.scans {
             let mut line: Vec<usize> = (0..self.n).collect();
             line.sort_by_key(|&p| scan.ranks[p]);
-            let line: Vec<usize> = line.into_iter().map(|p| node[p][scan.labels[p] as usize]).collect();
+            let line: Vec<usize> =
+                line.into_iter().map(|p| node[p][scan.labels[p] as usize]).collect();
             line.windows(2).for_each(|pair| graph[pair[0]].push(pair[1]));
         }
         ensure(is_acyclic(&graph), || "P1: the Scans do not agree on an order of the Labels".into())
@@ -112,8 +113,14 @@ impl History {
     pub(crate) fn check_p2(&self) -> Verdict {
         for scan in &self.scans {
             for p in 0..self.n {
-                let finished = self.labels_of(p).filter(|label| label.end < scan.begin).map(|label| label.number).max();
-                ensure(scan.labels[p] >= finished.unwrap_or(0), || format!("P2: an old label of {p} in {scan:?}"))?;
+                let finished = self
+                    .labels_of(p)
+                    .filter(|label| label.end < scan.begin)
+                    .map(|label| label.number)
+                    .max();
+                ensure(scan.labels[p] >= finished.unwrap_or(0), || {
+                    format!("P2: an old label of {p} in {scan:?}")
+                })?;
             }
         }
         Ok(())
@@ -128,8 +135,11 @@ impl History {
             let scans = ordered[first..ordered.len().min(first + scans)].to_vec();
             let begin = scans.iter().map(|scan| scan.begin).min().unwrap_or(0);
             let end = scans.iter().map(|scan| scan.end).max().unwrap_or(0);
-            let earlier = |p| self.labels_of(p).filter(|label| label.end < begin).max_by_key(|label| label.end);
-            let inside = self.labels.iter().filter(|label| label.begin <= end && label.end >= begin);
+            let earlier = |p| {
+                self.labels_of(p).filter(|label| label.end < begin).max_by_key(|label| label.end)
+            };
+            let inside =
+                self.labels.iter().filter(|label| label.begin <= end && label.end >= begin);
             let labels = inside.chain((0..self.n).filter_map(earlier)).cloned().collect();
             Self { n: self.n, labels, scans }
         })
@@ -151,7 +161,8 @@ impl History {
         for (i, a) in self.scans.iter().enumerate() {
             for b in &self.scans[..i] {
                 let (begin, end) = (a.begin.min(b.begin), a.end.max(b.end));
-                let quiet: Vec<usize> = (0..self.n).filter(|&p| self.is_quiet(p, begin, end)).collect();
+                let quiet: Vec<usize> =
+                    (0..self.n).filter(|&p| self.is_quiet(p, begin, end)).collect();
                 for (j, &p) in quiet.iter().enumerate() {
                     for &q in &quiet[..j] {
                         ensure(a.before(p, q) == b.before(p, q), || {
@@ -171,14 +182,21 @@ impl History {
     fn check_lasting_consistency(&self) -> Verdict {
         for scan in &self.scans {
             for p in (0..self.n).filter(|&p| self.is_quiet(p, scan.begin, scan.begin)) {
-                let until = self.labels_of(p).map(|label| label.begin).filter(|&begin| begin > scan.begin).min();
+                let until = self
+                    .labels_of(p)
+                    .map(|label| label.begin)
+                    .filter(|&begin| begin > scan.begin)
+                    .min();
                 for i in (0..self.n).filter(|&i| scan.before(p, i)) {
                     let begun = self.labels_of(i).filter(|label| label.begin < scan.end);
                     let from = begun.map(|label| label.end).max().unwrap_or(0);
                     for other in &self.scans {
-                        let inside = other.begin > from && until.is_none_or(|until| other.end < until);
+                        let inside =
+                            other.begin > from && until.is_none_or(|until| other.end < until);
                         ensure(!inside || other.before(p, i), || {
-                            format!("lasting consistency: {p} before {i} in {scan:?} but not in {other:?}")
+                            format!(
+                                "lasting consistency: {p} before {i} in {scan:?} but not in {other:?}"
+                            )
                         })?;
                     }
                 }
@@ -192,10 +210,14 @@ impl History {
     fn check_property_1(&self) -> Verdict {
         for first in &self.labels {
             let q = first.process;
-            let next = self.labels_of(q).map(|label| label.begin).filter(|&begin| begin > first.end).min();
-            for second in self.labels.iter().filter(|second| second.process != q && second.begin > first.end) {
+            let next =
+                self.labels_of(q).map(|label| label.begin).filter(|&begin| begin > first.end).min();
+            for second in
+                self.labels.iter().filter(|second| second.process != q && second.begin > first.end)
+            {
                 for scan in &self.scans {
-                    let between = scan.begin > second.end && next.is_none_or(|next| scan.end < next);
+                    let between =
+                        scan.begin > second.end && next.is_none_or(|next| scan.end < next);
                     ensure(!between || scan.before(q, second.process), || {
                         format!("Property 1: {first:?}, then {second:?}, but {scan:?}")
                     })?;
@@ -211,16 +233,23 @@ impl History {
     /// end of the interval alone; a later beginning only makes P smaller, and every smaller P is tried anyway.
     fn check_property_2(&self) -> Verdict {
         for end in self.scans.iter().map(|scan| scan.end) {
-            let last: Vec<Option<(&Label, &Scan)>> = (0..self.n).map(|p| self.last_pair(p, end)).collect();
+            let last: Vec<Option<(&Label, &Scan)>> =
+                (0..self.n).map(|p| self.last_pair(p, end)).collect();
             let able: Vec<usize> = (0..self.n).filter(|&p| last[p].is_some()).collect();
             for set in 1..1_usize << able.len() {
-                let set: Vec<usize> = (0..able.len()).filter(|i| set >> i & 1 == 1).map(|i| able[i]).collect();
+                let set: Vec<usize> =
+                    (0..able.len()).filter(|i| set >> i & 1 == 1).map(|i| able[i]).collect();
                 let is_last = |p: usize| {
                     let Some((label, scan)) = last[p] else { return false };
-                    let late = |q| self.labels_of(q).any(|other| label.end < other.begin && other.begin <= end);
-                    set.iter().all(|&q| q == p || scan.before(q, p)) && !set.iter().any(|&q| late(q))
+                    let late = |q| {
+                        self.labels_of(q).any(|other| label.end < other.begin && other.begin <= end)
+                    };
+                    set.iter().all(|&q| q == p || scan.before(q, p))
+                        && !set.iter().any(|&q| late(q))
                 };
-                ensure(set.iter().any(|&p| is_last(p)), || format!("Property 2: nobody is last of {set:?} at {end}"))?;
+                ensure(set.iter().any(|&p| is_last(p)), || {
+                    format!("Property 2: nobody is last of {set:?} at {end}")
+                })?;
             }
         }
         Ok(())
@@ -228,7 +257,8 @@ impl History {
 
     /// The last Label and Scan of p before `end`, if the Scan was after the Label and nothing of p's follows.
     fn last_pair(&self, p: usize, end: u64) -> Option<(&Label, &Scan)> {
-        let label = self.labels_of(p).filter(|label| label.begin <= end).max_by_key(|label| label.begin)?;
+        let label =
+            self.labels_of(p).filter(|label| label.begin <= end).max_by_key(|label| label.begin)?;
         let scans = self.scans.iter().filter(|scan| scan.process == p && scan.end <= end);
         let scan = scans.max_by_key(|scan| scan.end)?;
         (label.end < scan.begin).then_some((label, scan))
@@ -281,7 +311,8 @@ mod tests {
 
     #[test]
     fn scans_that_disagree_break_p1_and_consistency() {
-        let history = of(vec![], vec![scan(0, 1, 2, [0, 1], [0, 0]), scan(1, 3, 4, [1, 0], [0, 0])]);
+        let history =
+            of(vec![], vec![scan(0, 1, 2, [0, 1], [0, 0]), scan(1, 3, 4, [1, 0], [0, 0])]);
         breaks(&history, History::check_p1, "P1");
         breaks(&history, History::check_consistency, "consistency");
         breaks(&history, History::check_lasting_consistency, "lasting consistency");
@@ -298,7 +329,11 @@ mod tests {
         breaks(&history, History::check_property_1, "Property 1");
         assert_eq!(of(labels, vec![scan(0, 5, 6, [0, 1], [1, 1])]).check(), Ok(()));
         // Labels that overlap may be in either order.
-        assert_eq!(of(vec![label(0, 1, 4, 1), label(1, 2, 3, 1)], vec![scan(0, 5, 6, [1, 0], [1, 1])]).check(), Ok(()));
+        assert_eq!(
+            of(vec![label(0, 1, 4, 1), label(1, 2, 3, 1)], vec![scan(0, 5, 6, [1, 0], [1, 1])])
+                .check(),
+            Ok(())
+        );
     }
 
     #[test]
@@ -306,20 +341,31 @@ mod tests {
         let history = of(vec![label(1, 1, 2, 1)], vec![scan(0, 3, 4, [0, 1], [0, 0])]);
         breaks(&history, History::check_p2, "P2");
         // While the Label goes on, either will do.
-        assert_eq!(of(vec![label(1, 1, 4, 1)], vec![scan(0, 3, 5, [0, 1], [0, 0])]).check(), Ok(()));
-        assert_eq!(of(vec![label(1, 1, u64::MAX, 1)], vec![scan(0, 3, 5, [0, 1], [0, 0])]).check(), Ok(()));
+        assert_eq!(
+            of(vec![label(1, 1, 4, 1)], vec![scan(0, 3, 5, [0, 1], [0, 0])]).check(),
+            Ok(())
+        );
+        assert_eq!(
+            of(vec![label(1, 1, u64::MAX, 1)], vec![scan(0, 3, 5, [0, 1], [0, 0])]).check(),
+            Ok(())
+        );
     }
 
     /// Each sees the other as the last.
     #[test]
     fn nobody_last_breaks_property_2() {
         let labels = vec![label(0, 1, 3, 1), label(1, 2, 4, 1)];
-        let history = of(labels, vec![scan(0, 5, 7, [0, 1], [1, 1]), scan(1, 6, 8, [1, 0], [1, 1])]);
+        let history =
+            of(labels, vec![scan(0, 5, 7, [0, 1], [1, 1]), scan(1, 6, 8, [1, 0], [1, 1])]);
         breaks(&history, History::check_property_2, "Property 2");
     }
 
     #[test]
     fn what_is_no_permutation_is_noticed() {
-        breaks(&of(vec![], vec![scan(0, 1, 2, [0, 0], [0, 0])]), History::check_permutations, "no permutation");
+        breaks(
+            &of(vec![], vec![scan(0, 1, 2, [0, 0], [0, 0])]),
+            History::check_permutations,
+            "no permutation",
+        );
     }
 }

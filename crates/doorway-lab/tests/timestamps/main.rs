@@ -35,8 +35,10 @@ fn all<P: Past>(system: System, program: Program<'_>, prologue: u64, seed: u64) 
 /// Two processes, two operations each, whatever they are: all six statements on everything that can happen.
 #[test]
 fn two_processes_keep_all_promises_in_every_interleaving() {
-    let pairs: Vec<[Op; 2]> =
-        [Label, Scan].into_iter().flat_map(|first| [Label, Scan].map(|second| [first, second])).collect();
+    let pairs: Vec<[Op; 2]> = [Label, Scan]
+        .into_iter()
+        .flat_map(|first| [Label, Scan].map(|second| [first, second]))
+        .collect();
     for system in BOTH {
         let mut states = 0;
         for a in &pairs {
@@ -58,7 +60,10 @@ fn two_processes_keep_p1_and_p2_over_four_operations() {
             &[&[Label, Label, Label, Scan], &[Scan, Scan, Scan, Scan]],
             &[&[Scan, Label, Label, Scan], &[Label, Scan, Scan, Label]],
         ] {
-            println!("{system:?} {program:?}: {} states", all::<Ghost>(system, &[program[0], program[1]], 0, 0));
+            println!(
+                "{system:?} {program:?}: {} states",
+                all::<Ghost>(system, &[program[0], program[1]], 0, 0)
+            );
         }
     }
 }
@@ -82,10 +87,16 @@ fn three_processes_keep_p1_and_p2_in_every_interleaving() {
 fn three_processes_keep_p1_and_p2_wherever_they_start() {
     let mut states = 0;
     for seed in 0..40 {
-        states += all::<Ghost>(System::Bounded, &[&[Scan], &[Label], &[Label]], 200 + 10 * seed, seed);
+        states +=
+            all::<Ghost>(System::Bounded, &[&[Scan], &[Label], &[Label]], 200 + 10 * seed, seed);
     }
     for seed in 40..50 {
-        states += all::<Ghost>(System::Bounded, &[&[Scan, Scan], &[Label], &[Label]], 200 + 10 * seed, seed);
+        states += all::<Ghost>(
+            System::Bounded,
+            &[&[Scan, Scan], &[Label], &[Label]],
+            200 + 10 * seed,
+            seed,
+        );
     }
     println!("{states} states");
 }
@@ -118,15 +129,22 @@ fn random_schedules_keep_all_promises() {
 fn operations_cost_what_is_said() {
     for n in 1..=8 {
         let subject = System::Bounded.subject(n, None);
-        let costs: Vec<_> = (0..20).flat_map(|seed| random::run(&*subject, 1_000, seed).1).collect();
+        let costs: Vec<_> =
+            (0..20).flat_map(|seed| random::run(&*subject, 1_000, seed).1).collect();
         let of = |op| costs.iter().filter(move |(done, _)| *done == op).map(|(_, counts)| *counts);
-        assert!(of(Scan).all(|counts| counts == Counts { reads: 4 * (n - 1), writes: 1 }), "n = {n}");
+        assert!(
+            of(Scan).all(|counts| counts == Counts { reads: 4 * (n - 1), writes: 1 }),
+            "n = {n}"
+        );
         assert!(of(Label).all(|counts| counts.reads == 6 * (n - 1)), "n = {n}");
         let most = of(Label).map(|counts| counts.writes).max();
         assert_eq!(most, Some(n + 2), "n = {n}: the most writes of a Label");
         let subject = System::Abstract.subject(n, None);
         let costs = random::run(&*subject, 100, 0).1;
-        assert!(costs.iter().all(|(_, counts)| *counts == Counts { reads: 0, writes: 1 }), "n = {n}");
+        assert!(
+            costs.iter().all(|(_, counts)| *counts == Counts { reads: 0, writes: 1 }),
+            "n = {n}"
+        );
     }
 }
 
@@ -141,7 +159,9 @@ fn threads_keep_the_promises_of_section_3() {
             ];
             for (system, history) in BOTH.iter().zip(histories) {
                 for window in history.windows(24) {
-                    window.check_section_3().unwrap_or_else(|why| panic!("{system:?} n = {n}, seed {seed}: {why}"));
+                    window
+                        .check_section_3()
+                        .unwrap_or_else(|why| panic!("{system:?} n = {n}, seed {seed}: {why}"));
                 }
             }
         }
@@ -156,7 +176,9 @@ fn threads_keep_p1_and_p2() {
             let checked = history.check_p1().and_then(|()| history.check_p2());
             checked.unwrap_or_else(|why| panic!("n = {n}, seed {seed}: {why}"));
             for window in history.windows(24) {
-                window.check_section_3().unwrap_or_else(|why| panic!("n = {n}, seed {seed}: {why}"));
+                window
+                    .check_section_3()
+                    .unwrap_or_else(|why| panic!("n = {n}, seed {seed}: {why}"));
             }
         }
     }

@@ -5,7 +5,10 @@ use super::{clock::System, random::judge};
 
 /// The first of so many random runs that breaks a promise.
 fn caught(name: &'static str, n: usize, steps: u64, runs: u64) -> Option<u64> {
-    assert!(doorway_core::timestamps::MUTANTS.iter().any(|(known, _)| *known == name), "{name} is no mutant");
+    assert!(
+        doorway_core::timestamps::MUTANTS.iter().any(|(known, _)| *known == name),
+        "{name} is no mutant"
+    );
     let subject = System::Bounded.subject(n, Some(name));
     (0..runs).find(|&seed| judge(&*subject, steps, seed).is_err())
 }

@@ -95,7 +95,8 @@ impl Past for Record {
 
     fn begin(&mut self, p: usize, op: Op) {
         self.now += 1;
-        self.running[p] = Some(Running { op, begin: self.now, taken: vec![None; self.current.len()] });
+        self.running[p] =
+            Some(Running { op, begin: self.now, taken: vec![None; self.current.len()] });
     }
 
     fn observe(&mut self, p: usize, what: Meaning) {
@@ -113,13 +114,18 @@ impl Past for Record {
     fn end(&mut self, p: usize, ranks: &[usize]) -> Result<(), String> {
         self.now += 1;
         let end = self.now;
-        let Running { op, begin, taken } = self.running[p].take().expect("an operation is going on");
+        let Running { op, begin, taken } =
+            self.running[p].take().expect("an operation is going on");
         if op == Op::Label {
             self.history.labels.push(Label { process: p, begin, end, number: self.current[p] });
             return Ok(());
         }
         let own = |q: usize| (q == p).then_some(self.current[p]);
-        let labels = taken.iter().enumerate().map(|(q, taken)| own(q).or(*taken).expect("all are looked at")).collect();
+        let labels = taken
+            .iter()
+            .enumerate()
+            .map(|(q, taken)| own(q).or(*taken).expect("all are looked at"))
+            .collect();
         self.history.scans.push(Scan { process: p, begin, end, ranks: ranks.to_vec(), labels });
         if self.at_once { self.history().check() } else { Ok(()) }
     }

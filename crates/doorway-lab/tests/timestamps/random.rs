@@ -47,7 +47,8 @@ impl<'s> Recorder<'s> {
 
     /// One step of `p`; it begins this operation if none is going on.
     pub(crate) fn step(&mut self, p: usize, next: Op) {
-        let choice = if self.record.is_running(p) { Choice::Go } else { Choice::Request(next as u32) };
+        let choice =
+            if self.record.is_running(p) { Choice::Go } else { Choice::Request(next as u32) };
         if !self.record.is_running(p) {
             self.record.begin(p, next);
             self.counts[p] = Counts::default();
@@ -60,8 +61,11 @@ impl<'s> Recorder<'s> {
         }
         let fresh = match self.roles[register] {
             Role::Saved(q, _) => {
-                let shown =
-                    self.roles.iter().position(|role| *role == Role::Shown(p)).expect("everybody shows colours");
+                let shown = self
+                    .roles
+                    .iter()
+                    .position(|role| *role == Role::Shown(p))
+                    .expect("everybody shows colours");
                 is_fresh(digits(self.machine.value(register)), digits(self.machine.value(shown)), q)
             }
             _ => false,
@@ -91,7 +95,9 @@ pub(crate) fn run(subject: &dyn Subject, steps: u64, seed: u64) -> (History, Vec
     let mut weights = vec![1; n];
     for _ in 0..steps {
         if random.below(change) == 0 {
-            weights.iter_mut().for_each(|weight| *weight = [0, 0, 1, 1, 8, 64][random.below(6) as usize]);
+            weights
+                .iter_mut()
+                .for_each(|weight| *weight = [0, 0, 1, 1, 8, 64][random.below(6) as usize]);
         }
         let total: u64 = weights.iter().sum();
         if total == 0 {
@@ -115,6 +121,8 @@ pub(crate) fn run(subject: &dyn Subject, steps: u64, seed: u64) -> (History, Vec
 pub(crate) fn judge(subject: &dyn Subject, steps: u64, seed: u64) -> Result<(), String> {
     match catch_unwind(AssertUnwindSafe(|| run(subject, steps, seed))) {
         Ok((history, _)) => history.check(),
-        Err(panic) => Err(panic.downcast_ref::<String>().cloned().unwrap_or_else(|| "it panics".into())),
+        Err(panic) => {
+            Err(panic.downcast_ref::<String>().cloned().unwrap_or_else(|| "it panics".into()))
+        }
     }
 }

@@ -65,7 +65,13 @@ where
             } else {
                 let Ok((line, next)) = timestamps.scan(&mut m, p, mirrors);
                 mirrors = next;
-                log.scans.push(Scan { process: p, begin, end: tick(), ranks: ranks(&line), labels: Vec::new() });
+                log.scans.push(Scan {
+                    process: p,
+                    begin,
+                    end: tick(),
+                    ranks: ranks(&line),
+                    labels: Vec::new(),
+                });
             }
             if random.below(4) == 0 {
                 thread::yield_now();
@@ -78,8 +84,10 @@ where
 
 fn together<T: Send>(n: usize, process: impl Fn(usize) -> T + Sync) -> Vec<T> {
     thread::scope(|scope| {
-        let threads: Vec<_> =
-            (0..n).map(|p| (p, &process)).map(|(p, process)| scope.spawn(move || process(p))).collect();
+        let threads: Vec<_> = (0..n)
+            .map(|p| (p, &process))
+            .map(|(p, process)| scope.spawn(move || process(p)))
+            .collect();
         threads.into_iter().map(|thread| thread.join().expect("no thread panics")).collect()
     })
 }
@@ -127,7 +135,9 @@ impl Registers for View<'_> {
         let (word, number) = (both & u128::from(u64::MAX), (both >> 64) as u32);
         let role = self.memory.roles[register.index()];
         let fresh = match role {
-            Role::Saved(p, _) => is_fresh(&Digits::from_word(word, Format::up_to(5, self.memory.n)), &self.shown, p),
+            Role::Saved(p, _) => {
+                is_fresh(&Digits::from_word(word, Format::up_to(5, self.memory.n)), &self.shown, p)
+            }
             _ => false,
         };
         match meaning(role, Kind::Read, self.op, |p| self.taken[p].is_some(), fresh) {
@@ -141,7 +151,9 @@ impl Registers for View<'_> {
         self.pause();
         let role = self.memory.roles[register.index()];
         match role {
-            Role::Shown(_) => self.shown = Digits::from_word(value.word(), Format::up_to(3, self.memory.n)),
+            Role::Shown(_) => {
+                self.shown = Digits::from_word(value.word(), Format::up_to(3, self.memory.n))
+            }
             Role::Label(_) => self.number += 1,
             _ => {}
         }
@@ -154,7 +166,8 @@ impl Registers for View<'_> {
 /// So many operations of each of `n` threads, with it known who took which label.
 pub(crate) fn on_numbered(n: usize, operations: u32, seed: u64) -> History {
     let size = Size::slots(n, 1);
-    let (clock, layout) = Layout::build(n, None, |layout| Clock::<Bounded>::new(layout, size)).expect("it fits");
+    let (clock, layout) =
+        Layout::build(n, None, |layout| Clock::<Bounded>::new(layout, size)).expect("it fits");
     assert_eq!(layout.doubles(), 0, "a register takes half of a double word");
     let words: Vec<_> = (0..layout.words()).map(|_| AtomicU128::new(0)).collect();
     let mut roles = vec![Role::Other; layout.words()];
@@ -190,7 +203,8 @@ pub(crate) fn on_numbered(n: usize, operations: u32, seed: u64) -> History {
                 mirrors = next;
                 let end = tick();
                 m.taken[p] = Some(m.number);
-                let labels = m.taken.iter().map(|taken| taken.expect("all are looked at")).collect();
+                let labels =
+                    m.taken.iter().map(|taken| taken.expect("all are looked at")).collect();
                 log.scans.push(Scan { process: p, begin, end, ranks: ranks(&line), labels });
             }
         }

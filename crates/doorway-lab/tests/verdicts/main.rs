@@ -59,9 +59,11 @@ fn said(what: &str, subject: &dyn Subject, options: Options) -> String {
     };
     let complete = if report.complete { "" } else { ", incomplete" };
     let mut text = format!("{what}: {} states, {} steps", report.states, report.transitions);
-    write!(text, ", depth {}, {} values of the memory", report.depth, report.shared_values).expect("it is a string");
+    write!(text, ", depth {}, {} values of the memory", report.depth, report.shared_values)
+        .expect("it is a string");
     let bits = report.bits.map_or(String::new(), |bits| format!(", {bits} bits"));
-    let largest = report.max_register.map_or(String::new(), |largest| format!(", largest {largest}"));
+    let largest =
+        report.max_register.map_or(String::new(), |largest| format!(", largest {largest}"));
     writeln!(text, "{largest}{bits}{complete}").expect("it is a string");
     for verdicts in report.verdicts.chunk_by(|a, b| finding(a) == finding(b)) {
         let names: Vec<_> = verdicts.iter().map(|verdict| verdict.property.to_string()).collect();
@@ -74,15 +76,21 @@ fn said(what: &str, subject: &dyn Subject, options: Options) -> String {
 fn all_said(entrant: &Entrant) -> String {
     let claims = &entrant.claims;
     let size = size(entrant);
-    let name = entrant.variant.map_or(entrant.name.into(), |variant| format!("{} ({variant})", entrant.name));
-    let all: Vec<Property> = Property::ALL.iter().copied().filter(|property| property.suits(claims.problem)).collect();
-    let build = |size: Size, mutant, abandons| entrant.build(size, mutant, abandons).expect("the size is served");
+    let name = entrant
+        .variant
+        .map_or(entrant.name.into(), |variant| format!("{} ({variant})", entrant.name));
+    let all: Vec<Property> =
+        Property::ALL.iter().copied().filter(|property| property.suits(claims.problem)).collect();
+    let build = |size: Size, mutant, abandons| {
+        entrant.build(size, mutant, abandons).expect("the size is served")
+    };
     let mut text = String::new();
     let mut add = |what: &str, subject: &dyn Subject, options: Options| {
         text += &said(&format!("{name}, {}{what}", subject.size()), subject, options);
     };
     let subject = build(size, None, false);
-    let of = |properties: &[Property]| Options { properties: properties.to_vec(), ..Options::default() };
+    let of =
+        |properties: &[Property]| Options { properties: properties.to_vec(), ..Options::default() };
     add("", &*subject, of(&all));
     add(", 1 passage", &*subject, Options { passages: Some(1), ..of(&all) });
     add(", 1 crash", &*subject, Options { crashes: 1, ..of(claims.properties) });
@@ -92,7 +100,11 @@ fn all_said(entrant: &Entrant) -> String {
         if *claims.primitives == [Primitive::ReadWrite] {
             let few = Options { registers, passages: Some(1), ..of(claims.properties) };
             add(&format!(", 1 passage, {registers} registers"), &*subject, few);
-            add(&format!(", {registers} registers"), &*subject, Options { registers, ..of(claims.properties) });
+            add(
+                &format!(", {registers} registers"),
+                &*subject,
+                Options { registers, ..of(claims.properties) },
+            );
         }
     }
     if claims.problem == Problem::KExclusion
@@ -106,7 +118,11 @@ fn all_said(entrant: &Entrant) -> String {
     for (kills, what) in [(1, ", 1 kill"), (ANY_NUMBER, ", any kills")] {
         let mut subject = build(claims.problem.size(2, 1, 2), None, false);
         if subject.let_kill(kills) {
-            add(&format!("{what}, 1 passage"), &*subject, Options { passages: Some(1), ..of(claims.properties) });
+            add(
+                &format!("{what}, 1 passage"),
+                &*subject,
+                Options { passages: Some(1), ..of(claims.properties) },
+            );
         }
     }
     for mutant in claims.mutants {
@@ -115,7 +131,11 @@ fn all_said(entrant: &Entrant) -> String {
     }
     let limits = Limits { passages: Some(1), max_states: STATES, workers: 1 };
     match most(&*subject, &limits, &Progress::default()) {
-        Ok(maxima) => writeln!(text, "{name}, 1 passage, most references: dsm {:?}, cc {:?}", maxima.dsm, maxima.cc),
+        Ok(maxima) => writeln!(
+            text,
+            "{name}, 1 passage, most references: dsm {:?}, cc {:?}",
+            maxima.dsm, maxima.cc
+        ),
         Err(fault) => writeln!(text, "{name}, 1 passage, most references: {fault}"),
     }
     .expect("it is a string");
@@ -130,14 +150,20 @@ fn compare(file: &str, said: &str) {
         return;
     }
     let before = fs::read_to_string(&path).expect("the file is part of the tests");
-    let differ: Vec<_> = said.lines().zip(before.lines()).filter(|(now, then)| now != then).take(5).collect();
+    let differ: Vec<_> =
+        said.lines().zip(before.lines()).filter(|(now, then)| now != then).take(5).collect();
     assert!(differ.is_empty(), "{file} differs (now, before): {differ:#?}");
-    assert_eq!(said.lines().count(), before.lines().count(), "{file} has more or fewer lines than before");
+    assert_eq!(
+        said.lines().count(),
+        before.lines().count(),
+        "{file} has more or fewer lines than before"
+    );
 }
 
 #[test]
 fn every_verdict_is_as_before() {
-    let small = Entrant::all().iter().filter(|entrant| !VAST.contains(&(entrant.name, entrant.variant)));
+    let small =
+        Entrant::all().iter().filter(|entrant| !VAST.contains(&(entrant.name, entrant.variant)));
     compare("verdicts.txt", &small.map(all_said).collect::<String>());
 }
 

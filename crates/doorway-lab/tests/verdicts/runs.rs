@@ -18,16 +18,24 @@ pub(crate) fn of(entrant: &Entrant) -> String {
     let size = if entrant.build(size, None, false).is_ok() { size } else { super::size(entrant) };
     let mut text = String::new();
     for registers in [RegisterKind::Atomic, RegisterKind::Regular, RegisterKind::Safe] {
-        if registers != RegisterKind::Atomic && *entrant.claims.primitives != [Primitive::ReadWrite] {
+        if registers != RegisterKind::Atomic && *entrant.claims.primitives != [Primitive::ReadWrite]
+        {
             continue;
         }
-        let mut subject = entrant.build(size, None, entrant.claims.abandons).expect("the size is served");
+        let mut subject =
+            entrant.build(size, None, entrant.claims.abandons).expect("the size is served");
         subject.let_kill(ANY_NUMBER);
         let variant = entrant.variant.map_or(String::new(), |variant| format!(" ({variant})"));
         let count = subject.layout().registers();
-        writeln!(text, "{}{variant}, {size}, {count} {registers} registers", entrant.name).expect("it is a string");
+        writeln!(text, "{}{variant}, {size}, {count} {registers} registers", entrant.name)
+            .expect("it is a string");
         let cut = run(&*subject, registers, true);
-        assert_eq!(cut, run(&*subject, registers, false), "{} runs alike if its loops forget", entrant.name);
+        assert_eq!(
+            cut,
+            run(&*subject, registers, false),
+            "{} runs alike if its loops forget",
+            entrant.name
+        );
         text += &cut;
     }
     text
@@ -49,14 +57,18 @@ fn run(subject: &dyn Subject, registers: RegisterKind, cut: bool) -> String {
             let reads = step.access.kind == Kind::Read && !writes[p];
             let overlaps = |register: &usize| reads && machine.in_flux(*register, p);
             let register = machine.register_of(&step).filter(overlaps);
-            let old: Option<Box<dyn Erased>> = register.map(|register| machine.value(register).copy());
-            let event = machine.step(p, step.choice, old.as_deref()).expect("the algorithm can be run");
+            let old: Option<Box<dyn Erased>> =
+                register.map(|register| machine.value(register).copy());
+            let event =
+                machine.step(p, step.choice, old.as_deref()).expect("the algorithm can be run");
             writes[p] = event.half == Some(Half::Begin);
             let remote = if event.remote { "remote" } else { "local" };
             let changed = if event.changed { ", changed" } else { "" };
-            write!(text, "  {p} {}: {}, {remote}{changed}", event.line, event.access).expect("it is a string");
+            write!(text, "  {p} {}: {}, {remote}{changed}", event.line, event.access)
+                .expect("it is a string");
             let gives_up = if event.abandons { ", out of line" } else { "" };
-            writeln!(text, ", {:?}, {} inside{gives_up}", event.to, machine.inside()).expect("it is a string");
+            writeln!(text, ", {:?}, {} inside{gives_up}", event.to, machine.inside())
+                .expect("it is a string");
         }
     }
     text

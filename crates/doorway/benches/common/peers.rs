@@ -77,7 +77,12 @@ pub(crate) fn spin(time: Duration) {
 
 /// Lets so many processes take turns, a microsecond inside each time. Returns the passages per
 /// second of each process, measured after the warm-up.
-pub(crate) fn take_turns(lock: &dyn Shared, processes: usize, warm_up: Duration, measured: Duration) -> Vec<f64> {
+pub(crate) fn take_turns(
+    lock: &dyn Shared,
+    processes: usize,
+    warm_up: Duration,
+    measured: Duration,
+) -> Vec<f64> {
     let (counts, ended, start) = (Words::new(processes), Words::new(2), Start::new());
     let (stop, stopped) = (&ended[0], &ended[1]);
     let mut children = Children::default();

@@ -15,7 +15,8 @@ const PATIENCE: u64 = 120_000_000_000;
 
 /// Maps zeroed memory that forked processes share.
 pub(crate) fn shared_memory(bytes: usize) -> *mut libc::c_void {
-    let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+    let (access, flags) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
     // SAFETY: the kernel chooses the address.
     let memory = unsafe { libc::mmap(ptr::null_mut(), bytes, access, flags, -1, 0) };
     assert_ne!(memory, libc::MAP_FAILED, "mmap: {}", io::Error::last_os_error());
@@ -101,7 +102,9 @@ impl Start {
     fn futex(&self, operation: i32, value: i32) {
         let word = self.0[RELEASED].as_ptr().cast::<u32>();
         // SAFETY: the word is mapped for as long as `self` lives, and no timeout is pointed to.
-        unsafe { libc::syscall(libc::SYS_futex, word, operation, value, ptr::null::<libc::timespec>()) };
+        unsafe {
+            libc::syscall(libc::SYS_futex, word, operation, value, ptr::null::<libc::timespec>())
+        };
     }
 }
 
@@ -115,12 +118,16 @@ pub(crate) fn fork(run: impl FnOnce()) -> i32 {
         // SAFETY: no pointer is passed.
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
         // SAFETY: as above. A parent that died before the call sends no signal.
-        let done = unsafe { libc::getppid() } == parent && catch_unwind(AssertUnwindSafe(run)).is_ok();
+        let done =
+            unsafe { libc::getppid() } == parent && catch_unwind(AssertUnwindSafe(run)).is_ok();
         // SAFETY: the child drops nothing that belongs to its parent.
         unsafe { libc::_exit(if done { 0 } else { 101 }) };
     }
     let error = io::Error::last_os_error();
-    assert!(pid > 0, "fork: {error}; raise the limit of processes: ulimit -u, pids.max, kernel.pid_max");
+    assert!(
+        pid > 0,
+        "fork: {error}; raise the limit of processes: ulimit -u, pids.max, kernel.pid_max"
+    );
     pid
 }
 

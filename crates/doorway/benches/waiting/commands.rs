@@ -18,11 +18,21 @@ use crate::{
 
 pub(crate) fn run(bench: &Bench) {
     let Some(doorway) = env::var_os("DOORWAY_BIN").filter(|path| !path.is_empty()) else {
-        println!("\nhandover: doorway run is left out, as $DOORWAY_BIN does not name the executable");
+        println!(
+            "\nhandover: doorway run is left out, as $DOORWAY_BIN does not name the executable"
+        );
         return;
     };
-    let what = format!("handover: doorway run LOCK -- true, started while the slot is held; {} rounds", bench.runs);
-    show(what, &rounds(bench, |name, processes| measure(bench, &doorway, &format!("run-{name}"), processes)));
+    let what = format!(
+        "handover: doorway run LOCK -- true, started while the slot is held; {} rounds",
+        bench.runs
+    );
+    show(
+        what,
+        &rounds(bench, |name, processes| {
+            measure(bench, &doorway, &format!("run-{name}"), processes)
+        }),
+    );
 }
 
 /// Starts the commands while another process holds the slot. Measures from its release until all

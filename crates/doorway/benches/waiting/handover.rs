@@ -29,10 +29,12 @@ const MEASURED: Duration = Duration::from_secs(1);
 pub(crate) type Rate = (f64, f64);
 
 pub(crate) fn run(bench: &Bench) {
-    let what = format!("handover: one mutex, {INSIDE:?} inside; {} rounds of {MEASURED:?}", bench.runs);
+    let what =
+        format!("handover: one mutex, {INSIDE:?} inside; {} rounds of {MEASURED:?}", bench.runs);
     let mutex = |name: &str| bench.locks.mutex(name).expect("the lock opens");
     show(what, &rounds(bench, |name, processes| measure(processes, || Box::new(mutex(name)))));
-    let what = format!("handover: a bare ring of processes, {INSIDE:?} inside; what the machine allows");
+    let what =
+        format!("handover: a bare ring of processes, {INSIDE:?} inside; what the machine allows");
     show(
         what,
         &rounds(bench, |_, processes| {
@@ -46,7 +48,9 @@ pub(crate) fn run(bench: &Bench) {
 pub(crate) fn rounds(bench: &Bench, measure: impl Fn(&str, usize) -> Rate) -> Vec<Vec<Rate>> {
     let one = |round: usize, size: usize| {
         let (rate, percent) = measure(&format!("handover-{size}-{round}"), size);
-        eprintln!("handover: round {round}, {size} processes: {rate:.0}/s, {percent:.0} % of one core");
+        eprintln!(
+            "handover: round {round}, {size} processes: {rate:.0}/s, {percent:.0} % of one core"
+        );
         (rate, percent)
     };
     (0..bench.runs).map(|round| SIZES.iter().map(|&size| one(round, size)).collect()).collect()
@@ -81,8 +85,10 @@ pub(crate) fn show(what: String, rounds: &[Vec<Rate>]) {
     };
     let ratios: Vec<f64> = rounds.iter().map(ratio).collect();
     let (half, worst) = (median(ratios.clone()), largest(&ratios));
-    let table =
-        Table::new("best rate over worst rate of one round", &[("median", 0), ("worst", 6), ("target (median)", 0)]);
+    let table = Table::new(
+        "best rate over worst rate of one round",
+        &[("median", 0), ("worst", 6), ("target (median)", 0)],
+    );
     table.row([format!("{half:.2}"), format!("{worst:.2}"), at_most(RATIO, "", &[half])]);
 }
 

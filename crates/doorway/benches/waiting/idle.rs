@@ -41,7 +41,10 @@ struct Run {
 
 pub(crate) fn run(bench: &Bench) {
     let table = Table::new(
-        format!("idle: one process holds a mutex, the others wait; {} runs, {MEASURED:?} each", bench.runs),
+        format!(
+            "idle: one process holds a mutex, the others wait; {} runs, {MEASURED:?} each",
+            bench.runs
+        ),
         &[("waiters", 0), ("figure", 40), ("median", 11), ("worst", 11), ("target (worst)", 0)],
     );
     for waiters in [10, 100, 1000] {
@@ -49,7 +52,8 @@ pub(crate) fn run(bench: &Bench) {
         let row = |figure: &str, unit: &str, target: f64, of: fn(&Run) -> f64| {
             let seen: Vec<f64> = runs.iter().map(of).collect();
             let (half, worst) = (median(seen.clone()), largest(&seen));
-            let target = if waiters == 1000 { at_most(target, unit, &[worst]) } else { String::new() };
+            let target =
+                if waiters == 1000 { at_most(target, unit, &[worst]) } else { String::new() };
             table.row([
                 waiters.to_string(),
                 figure.into(),

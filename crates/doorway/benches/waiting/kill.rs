@@ -91,7 +91,8 @@ pub(crate) fn run(bench: &Bench) {
 /// Returns the times of all kills in milliseconds, sorted.
 fn measure(bench: &Bench, name: &str, setting: Setting) -> Vec<f64> {
     let count = if setting.waiters < MANY { LINES } else { 1 };
-    let mut lines: Vec<Line> = (0..count).map(|i| Line::new(bench, format!("{name}-{i}"), setting)).collect();
+    let mut lines: Vec<Line> =
+        (0..count).map(|i| Line::new(bench, format!("{name}-{i}"), setting)).collect();
     sleep(SETTLE);
     let mut times: Vec<f64> = (0..setting.samples())
         .map(|i| {
@@ -141,7 +142,8 @@ impl<'a> Line<'a> {
         let processes = 1 + setting.waiters + setting.samples() * (1 + setting.killed);
         let words = Words::new(1 + 3 * processes);
         let (queue, children) = (VecDeque::new(), Children::default());
-        let mut line = Self { bench, name, setting, words, queue, children, forked: 0, command: None };
+        let mut line =
+            Self { bench, name, setting, words, queue, children, forked: 0, command: None };
         line.add(1 + setting.waiters);
         line.start_command();
         line
@@ -151,7 +153,8 @@ impl<'a> Line<'a> {
     fn add(&mut self, processes: usize) {
         let first = self.forked;
         self.forked += processes;
-        let mut added: Vec<_> = (first..self.forked).map(|number| (number, self.fork(number))).collect();
+        let mut added: Vec<_> =
+            (first..self.forked).map(|number| (number, self.fork(number))).collect();
         let words = &self.words;
         until("all processes are in line", || words[ENTERED].load(SeqCst) == self.forked as u64);
         added.sort_by_key(|(number, _)| words[ticket(*number)].load(SeqCst));

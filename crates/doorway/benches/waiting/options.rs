@@ -48,7 +48,12 @@ impl Options {
                 "--runs" => options.runs = number()?.max(1),
                 "--busy" => options.busy = vec![number()?],
                 part if PARTS.contains(&part) => options.parts.push(argument),
-                _ => return Err(format!("unknown argument {argument}; the parts are {}", PARTS.join(", "))),
+                _ => {
+                    return Err(format!(
+                        "unknown argument {argument}; the parts are {}",
+                        PARTS.join(", ")
+                    ));
+                }
             }
         }
         Ok(options)
@@ -76,8 +81,10 @@ pub(crate) fn main() -> ExitCode {
     raise(libc::RLIMIT_NOFILE, FILES, "open files (ulimit -n)");
     let place = tempfile::Builder::new().prefix("doorway-bench-").tempdir_in("/dev/shm");
     let place = place.expect("there is shared memory");
-    let locks = Directory::at(place.path()).expect("the directory is this user's").with_capacity(CAPACITY);
-    let bench = Bench { locks, runs: options.runs, busy: options.busy.clone(), system_v: SystemV::new() };
+    let locks =
+        Directory::at(place.path()).expect("the directory is this user's").with_capacity(CAPACITY);
+    let bench =
+        Bench { locks, runs: options.runs, busy: options.busy.clone(), system_v: SystemV::new() };
     supervisor::supervise(|| {
         if options.wants("idle") {
             idle::run(&bench);
@@ -106,6 +113,9 @@ fn raise(resource: libc::__rlimit_resource_t, needed: libc::rlim_t, what: &str) 
         libc::getrlimit(resource, &mut limit);
     }
     if limit.rlim_cur < needed {
-        eprintln!("waiting: the limit of {what} is {}; some parts need {needed} and may fail", limit.rlim_cur);
+        eprintln!(
+            "waiting: the limit of {what} is {}; some parts need {needed} and may fail",
+            limit.rlim_cur
+        );
     }
 }

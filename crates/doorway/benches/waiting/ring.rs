@@ -46,7 +46,8 @@ impl Ring {
 
     /// Passes the token on to the next process that has not left.
     fn pass_on(&self, seat: usize) {
-        for next in (seat + 1..seat + self.processes).map(|next| &self.words[next % self.processes]) {
+        for next in (seat + 1..seat + self.processes).map(|next| &self.words[next % self.processes])
+        {
             match next.fetch_update(SeqCst, SeqCst, |word| (word != LEFT).then_some(TOKEN)) {
                 Ok(ASLEEP) => return futex(next, libc::FUTEX_WAKE, 1),
                 Ok(_) => return,

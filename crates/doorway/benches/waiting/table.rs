@@ -18,7 +18,8 @@ impl Table {
     }
 
     pub(crate) fn row(&self, cells: impl IntoIterator<Item = String>) {
-        let cells = cells.into_iter().zip(&self.widths).map(|(cell, width)| format!("{cell:>width$}"));
+        let cells =
+            cells.into_iter().zip(&self.widths).map(|(cell, width)| format!("{cell:>width$}"));
         println!("  {}", cells.collect::<Vec<_>>().join("   ").trim_end());
     }
 }

@@ -35,7 +35,8 @@ pub(crate) fn run(bench: &Bench) {
         ("worst", 6),
         ("bare ring/SysV: median", 0),
     ];
-    let what = format!("turns: 1 µs inside, mutex over {}; {} rounds", bench.system_v.name(), bench.runs);
+    let what =
+        format!("turns: 1 µs inside, mutex over {}; {} rounds", bench.system_v.name(), bench.runs);
     let table = Table::new(what, &columns);
     // Of the usual capacity, as most locks are.
     let locks = Directory::at(bench.locks.path()).expect("the directory is this user's");
@@ -50,7 +51,8 @@ pub(crate) fn run(bench: &Bench) {
         }
         for processes in [8, 32] {
             let mutex = locks.mutex(&format!("turns-{busy}-{processes}")).expect("the lock opens");
-            let rounds: Vec<Round> = (0..bench.runs).map(|i| round(bench, &mutex, processes, i)).collect();
+            let rounds: Vec<Round> =
+                (0..bench.runs).map(|i| round(bench, &mutex, processes, i)).collect();
             table.row(row(processes, busy, &rounds));
         }
     }
@@ -70,11 +72,17 @@ fn round(bench: &Bench, mutex: &Mutex, processes: usize, number: usize) -> Round
 }
 
 fn row(processes: usize, busy: usize, rounds: &[Round]) -> Vec<String> {
-    let sums = |of: fn(&Round) -> &Vec<f64>| rounds.iter().map(|round| of(round).iter().sum()).collect::<Vec<f64>>();
+    let sums = |of: fn(&Round) -> &Vec<f64>| {
+        rounds.iter().map(|round| of(round).iter().sum()).collect::<Vec<f64>>()
+    };
     let (mutex, system_v) = (sums(|round| &round.mutex), sums(|round| &round.system_v));
-    let over_system_v = |these: &[f64]| these.iter().zip(&system_v).map(|(this, system_v)| this / system_v).collect();
-    let (ratios, rings): (Vec<f64>, Vec<f64>) = (over_system_v(&mutex), over_system_v(&sums(|round| &round.ring)));
-    let shares: Vec<f64> = rounds.iter().map(|round| largest(&round.mutex) / smallest(&round.mutex)).collect();
+    let over_system_v = |these: &[f64]| {
+        these.iter().zip(&system_v).map(|(this, system_v)| this / system_v).collect()
+    };
+    let (ratios, rings): (Vec<f64>, Vec<f64>) =
+        (over_system_v(&mutex), over_system_v(&sums(|round| &round.ring)));
+    let shares: Vec<f64> =
+        rounds.iter().map(|round| largest(&round.mutex) / smallest(&round.mutex)).collect();
     let target = match (busy, processes) {
         (0, 8) => 3.0,
         (0, _) => 1.2,

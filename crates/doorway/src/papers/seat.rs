@@ -33,7 +33,9 @@ impl Relax for Patience {
 
 /// The lock knows no such session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{name}: there is no session {session:?}, as they go from 1 to {sessions}; make the lock with more of them")]
+#[error(
+    "{name}: there is no session {session:?}, as they go from 1 to {sessions}; make the lock with more of them"
+)]
 pub struct NoSuchSession {
     /// The algorithm.
     pub name: &'static str,
@@ -105,8 +107,11 @@ impl<'a, A: Paper<S::Word>, S: Arena> Seat<'a, A, S> {
     /// If a place or a guard of this seat was forgotten ([`std::mem::forget`]): it still is in its last passage.
     pub fn enter_for(&mut self, request: A::Asks) -> Result<Place<'_, 'a, A, S>, NoSuchSession> {
         let (session, sessions) = (request.session(), self.lock.size.sessions);
-        let offered =
-            if sessions == 0 { session == Session::NONE } else { (1..=sessions).contains(&(session.0 as usize)) };
+        let offered = if sessions == 0 {
+            session == Session::NONE
+        } else {
+            (1..=sessions).contains(&(session.0 as usize))
+        };
         if !offered {
             return Err(NoSuchSession { name: A::NAME, session, sessions });
         }
@@ -126,9 +131,14 @@ impl<'a, A: Paper<S::Word>, S: Arena> Seat<'a, A, S> {
 
     fn doorway(&mut self, request: A::Asks) -> Place<'_, 'a, A, S> {
         let Some(keep) = self.keep.take() else {
-            panic!("{}: seat {} is still in the passage whose place or guard was forgotten", A::NAME, self.p)
+            panic!(
+                "{}: seat {} is still in the passage whose place or guard was forgotten",
+                A::NAME,
+                self.p
+            )
         };
-        let pass = patient(self.lock.instance.algorithm().doorway(&mut self.m, self.p, request, keep));
+        let pass =
+            patient(self.lock.instance.algorithm().doorway(&mut self.m, self.p, request, keep));
         Place(Some(Passage { seat: self, pass }))
     }
 }
@@ -179,7 +189,8 @@ impl<'s, 'a, A: Paper<S::Word>, S: Arena> Passage<'s, 'a, A, S> {
             Ok(pass) => Self { seat, pass }.exit(),
             Err(GivenUp) => {
                 let left = algorithm.abandon(&mut seat.m, seat.p, pass);
-                seat.keep = Some(patient(left.expect("its claims say that a place can be abandoned")));
+                seat.keep =
+                    Some(patient(left.expect("its claims say that a place can be abandoned")));
             }
         }
     }

@@ -31,7 +31,11 @@ impl Lock {
     /// Enters where there are no sessions. If the fast path is open this is all.
     #[inline(always)]
     pub(super) fn position(&self) -> Result<Position, Error> {
-        match self.file.table().enter_fast(&mut Quick::new(self.file.words()), |_| Ok(self.fast_entry())) {
+        match self
+            .file
+            .table()
+            .enter_fast(&mut Quick::new(self.file.words()), |_| Ok(self.fast_entry()))
+        {
             Ok(Some((entry, spot))) => Ok(Position::new(entry, spot)),
             _ => self.position_slow(&Called::new(&self.file, "")),
         }
@@ -59,7 +63,11 @@ impl Lock {
         self.position_until(called, None).map_err(|stop| self.error(stop))
     }
 
-    fn position_until(&self, called: &Called<'_>, until: Option<Instant>) -> Result<Position, Stop> {
+    fn position_until(
+        &self,
+        called: &Called<'_>,
+        until: Option<Instant>,
+    ) -> Result<Position, Stop> {
         let (me, mut m) = (self.me()?, Mapped::new(&self.file, until));
         let position = self.locked(&mut m, me, |m| self.queue_up(m, me, called))?;
         self.queued(position)
@@ -70,14 +78,21 @@ impl Lock {
     ///
     /// # Errors
     /// When the table is full, or the file is lost or damaged.
-    pub fn enter_timeout(&self, session: Option<&str>, limit: Duration) -> Result<Option<Place<'_>>, Error> {
+    pub fn enter_timeout(
+        &self,
+        session: Option<&str>,
+        limit: Duration,
+    ) -> Result<Option<Place<'_>>, Error> {
         self.suits(session)?;
         let called = Called::new(&self.file, session.unwrap_or_default());
         self.in_time(self.position_until(&called, Instant::now().checked_add(limit)).map(Some))
     }
 
     /// Returns what came of an attempt; `None` if its time was over.
-    fn in_time(&self, position: Result<Option<Position>, Stop>) -> Result<Option<Place<'_>>, Error> {
+    fn in_time(
+        &self,
+        position: Result<Option<Position>, Stop>,
+    ) -> Result<Option<Place<'_>>, Error> {
         match position {
             Ok(position) => Ok(position.map(|position| Place::new(self, position))),
             Err(Stop::Late) => Ok(None),
@@ -134,7 +149,12 @@ impl Lock {
 
     /// Enters the queue with an entry of this process, with the table lock.
     #[inline(always)]
-    fn queue_up(&self, m: &mut Mapped<'_>, me: Owner, called: &Called<'_>) -> Result<Position, Stop> {
+    fn queue_up(
+        &self,
+        m: &mut Mapped<'_>,
+        me: Owner,
+        called: &Called<'_>,
+    ) -> Result<Position, Stop> {
         let (table, entry) = (self.file.table(), self.own_entry(m)?);
         let entry = match entry {
             Some(entry) => entry,

@@ -35,16 +35,28 @@ fn chosen() -> Option<PathBuf> {
 
 /// Returns how many entries a lock has that is made.
 fn usual_capacity() -> Result<usize, Error> {
-    let Some(text) = env::var_os("DOORWAY_CAPACITY").filter(|text| !text.is_empty()) else { return Ok(MOST) };
-    let entries = text.to_str().and_then(|text| text.parse().ok()).filter(|entries| (1..=MOST).contains(entries));
-    entries.ok_or_else(|| Error::Capacity { asked: text.to_string_lossy().into_owned(), most: MOST })
+    let Some(text) = env::var_os("DOORWAY_CAPACITY").filter(|text| !text.is_empty()) else {
+        return Ok(MOST);
+    };
+    let entries = text
+        .to_str()
+        .and_then(|text| text.parse().ok())
+        .filter(|entries| (1..=MOST).contains(entries));
+    entries
+        .ok_or_else(|| Error::Capacity { asked: text.to_string_lossy().into_owned(), most: MOST })
 }
 
 /// Returns a part of a name that no other process takes meanwhile, also in a container with the same PIDs.
 pub(super) fn unique() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let now = clock_gettime(ClockId::Realtime);
-    format!("doorway-{}-{}-{}{:09}", process::id(), COUNT.fetch_add(1, Relaxed), now.tv_sec, now.tv_nsec)
+    format!(
+        "doorway-{}-{}-{}{:09}",
+        process::id(),
+        COUNT.fetch_add(1, Relaxed),
+        now.tv_sec,
+        now.tv_nsec
+    )
 }
 
 /// A directory with named locks, one file each.
@@ -73,7 +85,9 @@ impl Directory {
     /// # Errors
     /// When another user could put files there, or it cannot be made.
     pub fn of_user() -> Result<Self, Error> {
-        Self::at(chosen().unwrap_or_else(|| format!("/dev/shm/doorway-{}", getuid().as_raw()).into()))
+        Self::at(
+            chosen().unwrap_or_else(|| format!("/dev/shm/doorway-{}", getuid().as_raw()).into()),
+        )
     }
 
     /// This directory; made with mode 0700 if it is not there.
@@ -89,7 +103,10 @@ impl Directory {
     /// # Errors
     /// When a user outside of the group could put files there, or it cannot be made.
     pub fn of_group(gid: u32) -> Result<Self, Error> {
-        Self::for_group(chosen().unwrap_or_else(|| format!("/dev/shm/doorway-group-{gid}").into()), gid)
+        Self::for_group(
+            chosen().unwrap_or_else(|| format!("/dev/shm/doorway-group-{gid}").into()),
+            gid,
+        )
     }
 
     /// This directory, for everybody in a group; made with mode 0770 if it is not there. Locks are made with mode 0660, and such
@@ -125,7 +142,9 @@ impl Directory {
         rustix::fs::mkdir(&hidden, Mode::RWXU)?;
         let made = rustix::fs::chown(&hidden, None, Some(Gid::from_raw(gid)))
             .and_then(|()| rustix::fs::chmod(&hidden, Mode::RWXU | Mode::RWXG))
-            .and_then(|()| rustix::fs::renameat_with(CWD, &hidden, CWD, &self.path, RenameFlags::NOREPLACE));
+            .and_then(|()| {
+                rustix::fs::renameat_with(CWD, &hidden, CWD, &self.path, RenameFlags::NOREPLACE)
+            });
         if made.is_err() {
             let _ = rustix::fs::rmdir(&hidden);
         }
@@ -168,7 +187,9 @@ impl Directory {
     pub fn group_lock(&self, name: &str, slots: Option<usize>) -> Result<GroupLock, Error> {
         let lock = match slots {
             Some(slots) => self.lock_of(name, Kind::GroupLock, slots)?,
-            None => Lock::new(File::open(self, name, &Wanted::any(Kind::GroupLock, self.capacity))?)?,
+            None => {
+                Lock::new(File::open(self, name, &Wanted::any(Kind::GroupLock, self.capacity))?)?
+            }
         };
         Ok(GroupLock::new(lock))
     }
@@ -189,7 +210,8 @@ impl Directory {
         let fail = |errno| Error::system(&self.path, errno);
         let mut names = Vec::new();
         for entry in Dir::read_from(self.open()?).map_err(fail)? {
-            let name = String::from_utf8_lossy(entry.map_err(fail)?.file_name().to_bytes()).into_owned();
+            let name =
+                String::from_utf8_lossy(entry.map_err(fail)?.file_name().to_bytes()).into_owned();
             if !name.starts_with('.') {
                 names.push(name);
             }
@@ -209,11 +231,14 @@ impl Directory {
     /// The directory, if it may be trusted.
     pub(super) fn open(&self) -> Result<OwnedFd, Error> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let directory = rustix::fs::openat(CWD, &self.path, flags, Mode::empty()).map_err(|errno| match errno {
-            Errno::LOOP | Errno::NOTDIR => self.wrong(NO_DIRECTORY),
-            errno => Error::system(&self.path, errno),
-        })?;
-        let stat = rustix::fs::fstat(&directory).map_err(|errno| Error::system(&self.path, errno))?;
+        let directory = rustix::fs::openat(CWD, &self.path, flags, Mode::empty()).map_err(
+            |errno| match errno {
+                Errno::LOOP | Errno::NOTDIR => self.wrong(NO_DIRECTORY),
+                errno => Error::system(&self.path, errno),
+            },
+        )?;
+        let stat =
+            rustix::fs::fstat(&directory).map_err(|errno| Error::system(&self.path, errno))?;
         self.trust(&stat)?;
         Ok(directory)
     }
@@ -242,7 +267,9 @@ impl Directory {
 
     /// The file of a lock.
     pub(super) fn file(&self, name: &str) -> Result<PathBuf, Error> {
-        let fits = (1..=200).contains(&name.len()) && !name.starts_with('.') && !name.contains(['/', '\0']);
+        let fits = (1..=200).contains(&name.len())
+            && !name.starts_with('.')
+            && !name.contains(['/', '\0']);
         if fits { Ok(self.path.join(name)) } else { Err(Error::Name(name.into())) }
     }
 
@@ -270,9 +297,14 @@ impl Directory {
     }
 
     /// Runs while no other process removes files here. The kernel releases that lock when a process dies.
-    pub(super) fn alone<T>(&self, directory: &OwnedFd, run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    pub(super) fn alone<T>(
+        &self,
+        directory: &OwnedFd,
+        run: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let fail = |errno| Error::system(&self.path, errno);
-        rustix::io::retry_on_intr(|| rustix::fs::flock(directory, FlockOperation::LockExclusive)).map_err(fail)?;
+        rustix::io::retry_on_intr(|| rustix::fs::flock(directory, FlockOperation::LockExclusive))
+            .map_err(fail)?;
         let done = run();
         rustix::fs::flock(directory, FlockOperation::Unlock).map_err(fail)?;
         done

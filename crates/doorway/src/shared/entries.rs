@@ -193,7 +193,9 @@ impl Lock {
     pub(super) fn error(&self, stop: Stop) -> Error {
         match stop {
             Stop::Failed(error) => *error,
-            Stop::Damaged => self.file.check().err().unwrap_or_else(|| Error::Damaged(self.path().into())),
+            Stop::Damaged => {
+                self.file.check().err().unwrap_or_else(|| Error::Damaged(self.path().into()))
+            }
             Stop::Late => self.file.check().err().unwrap_or_else(|| self.stuck()),
         }
     }
@@ -202,7 +204,10 @@ impl Lock {
     fn stuck(&self) -> Error {
         let word = self.file.words()[self.file.table().table_lock().index()].load(Acquire);
         let holder = Option::<Owner>::from_word(u128::from(word), ()).and_then(liveness::pid);
-        Error::Stuck { path: self.path().into(), pid: holder.map_or(0, |pid| pid.as_raw_nonzero().get()) }
+        Error::Stuck {
+            path: self.path().into(),
+            pid: holder.map_or(0, |pid| pid.as_raw_nonzero().get()),
+        }
     }
 
     #[cold]
@@ -242,7 +247,9 @@ impl Lock {
         }
         let own = self.own.words();
         let count = own[COUNT].load(Relaxed) as usize;
-        let Some(entry) = count.checked_sub(1).and_then(|last| own.get(FIRST + last)) else { return Ok(None) };
+        let Some(entry) = count.checked_sub(1).and_then(|last| own.get(FIRST + last)) else {
+            return Ok(None);
+        };
         own[COUNT].store(count as u64 - 1, Relaxed);
         Ok(Some(entry.load(Relaxed) as usize))
     }
@@ -278,7 +285,11 @@ impl Lock {
     }
 
     /// Keeps an idle entry for later, with the table lock; gives it back if there are too many.
-    pub(super) fn keep_entry<M: CompareAndSwap>(&self, m: &mut M, entry: usize) -> Result<(), M::Halt> {
+    pub(super) fn keep_entry<M: CompareAndSwap>(
+        &self,
+        m: &mut M,
+        entry: usize,
+    ) -> Result<(), M::Halt> {
         let own = self.own.words();
         match self.fast_entry() {
             None => own[FAST].store(entry as u64 + 1, Relaxed),
@@ -328,7 +339,10 @@ impl Drop for Lock {
 
 impl fmt::Debug for Lock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lock").field("path", &self.path()).field("kind", &self.kind()).finish_non_exhaustive()
+        f.debug_struct("Lock")
+            .field("path", &self.path())
+            .field("kind", &self.kind())
+            .finish_non_exhaustive()
     }
 }
 

@@ -9,7 +9,9 @@ use super::{Kind, liveness::MOST_NAMESPACES};
 #[non_exhaustive]
 pub enum Error {
     /// The name cannot be that of a file.
-    #[error("{0:?} is no name for a lock: take 1 to 200 bytes without `/`, not beginning with a dot")]
+    #[error(
+        "{0:?} is no name for a lock: take 1 to 200 bytes without `/`, not beginning with a dot"
+    )]
     Name(String),
     /// The session's name is too long, or empty.
     #[error("{0:?} is no name for a session: take 1 to 63 bytes")]
@@ -18,7 +20,9 @@ pub enum Error {
     #[error("{0}: there is no such lock; `doorway run` makes it")]
     Missing(PathBuf),
     /// Another user could put files there.
-    #[error("{path}: {why}; take a directory of your own, mode 0700, or one of the group's, mode 0770")]
+    #[error(
+        "{path}: {why}; take a directory of your own, mode 0700, or one of the group's, mode 0770"
+    )]
     Directory {
         /// The directory.
         path: PathBuf,
@@ -44,7 +48,9 @@ pub enum Error {
         expected: u64,
     },
     /// The file is of another version.
-    #[error("{path} is of version {found}, and this is version {known}: take the program that made it, or remove it")]
+    #[error(
+        "{path} is of version {found}, and this is version {known}: take the program that made it, or remove it"
+    )]
     Version {
         /// The file.
         path: PathBuf,
@@ -67,7 +73,9 @@ pub enum Error {
         asked: Kind,
     },
     /// The lock has another number of slots.
-    #[error("{path} has {found} slots and not {asked}: ask for {found}, or `doorway set --slots {asked}` it first")]
+    #[error(
+        "{path} has {found} slots and not {asked}: ask for {found}, or `doorway set --slots {asked}` it first"
+    )]
     Slots {
         /// The file.
         path: PathBuf,
@@ -77,7 +85,9 @@ pub enum Error {
         asked: usize,
     },
     /// There cannot be so many slots.
-    #[error("{path} cannot have {asked} slots: take 1 to {most}, or remove it and make it with a larger capacity")]
+    #[error(
+        "{path} cannot have {asked} slots: take 1 to {most}, or remove it and make it with a larger capacity"
+    )]
     TooMany {
         /// The file.
         path: PathBuf,
@@ -129,7 +139,9 @@ pub enum Error {
         source: io::Error,
     },
     /// A process that is stopped holds the table lock, which all operations need for an instant.
-    #[error("{path}: process {pid} holds the table lock and does not go on; continue it (kill -CONT {pid}) or kill it")]
+    #[error(
+        "{path}: process {pid} holds the table lock and does not go on; continue it (kill -CONT {pid}) or kill it"
+    )]
     Stuck {
         /// The file.
         path: PathBuf,
@@ -149,7 +161,9 @@ pub enum Error {
         waiting: usize,
     },
     /// It is not allowed.
-    #[error("{0}: permission denied; ask its owner, or take another directory with --dir or DOORWAY_DIR")]
+    #[error(
+        "{0}: permission denied; ask its owner, or take another directory with --dir or DOORWAY_DIR"
+    )]
     Permission(PathBuf),
     /// The system says no.
     #[error("{path}: {source}")]

@@ -124,7 +124,9 @@ fn words(entries: usize) -> usize {
 
 fn layout(kind: Kind, entries: usize, slots: usize) -> (Table, Layout) {
     let (sessions, home) = (kind == Kind::GroupLock, Home::Process(entries));
-    let table = |layout: &mut Layout| Ok::<_, Infallible>(Table::new(layout, entries, slots, sessions, home));
+    let table = |layout: &mut Layout| {
+        Ok::<_, Infallible>(Table::new(layout, entries, slots, sessions, home))
+    };
     let Ok(built) = Layout::build(entries + 1, None, table);
     debug_assert_eq!(built.1.words(), (entries + 1) * entry::WORDS);
     built
@@ -132,7 +134,12 @@ fn layout(kind: Kind, entries: usize, slots: usize) -> (Table, Layout) {
 
 /// Reserves memory for these words of a file. Where the file system cannot, it is reserved when it is written.
 fn reserve(fd: &OwnedFd, words: Range<usize>) -> Result<(), Errno> {
-    match rustix::fs::fallocate(fd, FallocateFlags::empty(), words.start as u64 * 8, words.len() as u64 * 8) {
+    match rustix::fs::fallocate(
+        fd,
+        FallocateFlags::empty(),
+        words.start as u64 * 8,
+        words.len() as u64 * 8,
+    ) {
         Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
         Err(errno) => Err(errno),
     }
@@ -160,18 +167,23 @@ impl File {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let foreign = |why| Error::Foreign { path: path.clone(), why };
         let at = directory.open()?;
-        let fd = rustix::fs::openat(&at, name, flags, Mode::empty()).map_err(|errno| match errno {
-            Errno::NOENT => Error::Missing(path.clone()),
-            Errno::LOOP => foreign("it is a link"),
-            Errno::ISDIR | Errno::NXIO => foreign("it is not a regular file"),
-            errno => Error::system(&path, errno),
-        })?;
+        let fd =
+            rustix::fs::openat(&at, name, flags, Mode::empty()).map_err(|errno| match errno {
+                Errno::NOENT => Error::Missing(path.clone()),
+                Errno::LOOP => foreign("it is a link"),
+                Errno::ISDIR | Errno::NXIO => foreign("it is not a regular file"),
+                errno => Error::system(&path, errno),
+            })?;
         let stat = rustix::fs::fstat(&fd).map_err(|errno| Error::system(&path, errno))?;
         if let Some(why) = directory.distrusts(&stat) {
             return Err(foreign(why));
         }
         let found = stat.st_size as u64;
-        let truncated = |expected: usize| Error::Truncated { path: path.clone(), found, expected: expected as u64 * 8 };
+        let truncated = |expected: usize| Error::Truncated {
+            path: path.clone(),
+            found,
+            expected: expected as u64 * 8,
+        };
         if found < HEADER as u64 * 8 {
             return Err(truncated(HEADER));
         }
@@ -190,7 +202,15 @@ impl File {
             return Err(truncated(words(entries)));
         }
         let (table, _) = layout(kind, entries, 1);
-        let file = Self { map, fd, table, kind, namespace: AtomicUsize::new(0), path, directory: directory.clone() };
+        let file = Self {
+            map,
+            fd,
+            table,
+            kind,
+            namespace: AtomicUsize::new(0),
+            path,
+            directory: directory.clone(),
+        };
         if file.is_removed() {
             return Err(Error::Lost(file.path));
         }
@@ -236,7 +256,8 @@ impl File {
         rustix::fs::ftruncate(&fd, words(entries) as u64 * 8).map_err(fail)?;
         let (table, layout) = layout(wanted.kind, entries, wanted.slots);
         reserve(&fd, 0..HEADER + entry::WORDS).map_err(fail)?;
-        reserve(&fd, HEADER + entries * entry::WORDS..HEADER + (entries + 1) * entry::WORDS).map_err(fail)?;
+        reserve(&fd, HEADER + entries * entry::WORDS..HEADER + (entries + 1) * entry::WORDS)
+            .map_err(fail)?;
         let map = Map::of(&fd, words(entries)).map_err(fail)?;
         // The entries begin as zeros, which they are.
         let global = |cell: &Cell<'_>| cell.index >= table.table_lock().index();
@@ -343,7 +364,8 @@ impl File {
     pub(super) fn reserve(&self, first: usize) -> Result<(), Error> {
         let fail = |errno| Error::system(&self.path, errno);
         let last = (first + CHUNK).min(self.table.entries());
-        reserve(&self.fd, HEADER + first * entry::WORDS..HEADER + last * entry::WORDS).map_err(fail)?;
+        reserve(&self.fd, HEADER + first * entry::WORDS..HEADER + last * entry::WORDS)
+            .map_err(fail)?;
         if self.kind == Kind::GroupLock {
             let names = HEADER + self.names();
             reserve(&self.fd, names + first * NAME..names + last * NAME).map_err(fail)?;

@@ -57,7 +57,9 @@ impl HandOver {
             let state = m.read(table.state(self.entry));
             matches!(state, Ok(State::Holding { ticket, .. }) if ticket == self.ticket)
         };
-        let (true, Some(from)) = (holds(&mut m), self.from) else { return Err(Errno::STALE.into()) };
+        let (true, Some(from)) = (holds(&mut m), self.from) else {
+            return Err(Errno::STALE.into());
+        };
         let me = self.file.identify_child(from, self.birthplace?)?;
         if !matches!(table.hand_over(&mut m, self.entry, from, me), Ok(true)) {
             return Err(Errno::STALE.into());
@@ -153,10 +155,13 @@ impl Permit<'_> {
             text.extend(value.into_vec());
             CString::new(text)
         };
-        let environment: Vec<_> = environment.into_iter().map(variable).collect::<Result<_, _>>()?;
+        let environment: Vec<_> =
+            environment.into_iter().map(variable).collect::<Result<_, _>>()?;
         let hand_over = self.hand_over();
         let first = || hand_over.adopt();
-        let done = vfork::start(&words, &environment, &first, |pid| then(pid.as_raw_nonzero().get().cast_unsigned()))?;
+        let done = vfork::start(&words, &environment, &first, |pid| {
+            then(pid.as_raw_nonzero().get().cast_unsigned())
+        })?;
         self.watch_witness();
         Ok(done)
     }
@@ -173,7 +178,8 @@ impl Permit<'_> {
 impl Lock {
     /// Releases the slot of an entry that was handed to a child, if the child is dead. Otherwise it stays.
     pub(super) fn release_for_child(&self, me: Owner, position: &Position) -> Result<(), Stop> {
-        let (table, entry, m) = (self.file.table(), position.entry(), &mut Mapped::new(&self.file, None));
+        let (table, entry, m) =
+            (self.file.table(), position.entry(), &mut Mapped::new(&self.file, None));
         let Some(other) = m.read(table.owner(entry))? else { return Ok(()) };
         if self.still_holds(m, position)? && other != me && self.file.is_dead(other) {
             table.reap(m, me, entry, other)?;

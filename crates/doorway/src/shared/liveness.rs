@@ -139,7 +139,9 @@ impl Birthplace {
     /// start, so that it cannot know the numbers by which its parent's namespaces know it.
     fn child(&self, namespace: Namespace) -> Result<Owner, Errno> {
         let mine = proc::namespaces()?;
-        if mine != self.namespaces && (mine[1] != self.namespaces[1] || proc::device()? != self.proc) {
+        if mine != self.namespaces
+            && (mine[1] != self.namespaces[1] || proc::device()? != self.proc)
+        {
             return Err(Errno::XDEV);
         }
         let seen = proc::read_stat(c"/proc/self/stat")?;
@@ -165,7 +167,9 @@ impl File {
         let forked = self.namespace().map(|_| witness::reopen_for_fork(self.fd())).transpose()?;
         let fd = forked.as_ref().map_or(self.fd(), OwnedFd::as_fd);
         let mine = Namespace::pack(proc::namespaces()?)?;
-        let namespace = Namespace::register(self.namespaces(), fd, mine, |number| self.has_unwitnessed(number))?;
+        let namespace = Namespace::register(self.namespaces(), fd, mine, |number| {
+            self.has_unwitnessed(number)
+        })?;
         let Some(namespace) = namespace else { return Ok(None) };
         let me = witnessed(myself(namespace)?);
         witness::hold(fd, me)?;
@@ -181,7 +185,9 @@ impl File {
         let (table, m) = (self.table(), &mut Quick::new(self.words()));
         let used = m.read(table.used()).map_or(table.entries(), |used| used as usize);
         (0..used.min(table.entries())).any(|entry| match m.read(table.owner(entry)) {
-            Ok(owner) => owner.is_some_and(|owner| Namespace::of(owner) == number && !is_witnessed(owner)),
+            Ok(owner) => {
+                owner.is_some_and(|owner| Namespace::of(owner) == number && !is_witnessed(owner))
+            }
             Err(_) => true,
         })
     }
@@ -192,11 +198,16 @@ impl File {
     ///
     /// # Errors
     /// As [`Birthplace::child`].
-    pub(super) fn identify_child(&self, parent: Owner, birthplace: Birthplace) -> Result<Owner, Errno> {
+    pub(super) fn identify_child(
+        &self,
+        parent: Owner,
+        birthplace: Birthplace,
+    ) -> Result<Owner, Errno> {
         let me = witnessed(birthplace.child(Namespace::of(parent))?);
         let is_wanted = is_witnessed(parent) && Namespace::are_several(self.namespaces());
-        let is_held =
-            is_wanted && witness::hold(self.fd(), me).is_ok() && witness::hold_across_exec(self.fd(), me).is_ok();
+        let is_held = is_wanted
+            && witness::hold(self.fd(), me).is_ok()
+            && witness::hold_across_exec(self.fd(), me).is_ok();
         Ok(if is_held { me } else { unwitnessed(me) })
     }
 
@@ -244,7 +255,8 @@ mod tests {
 
     /// The identity of another process.
     fn known(pid: Pid) -> Owner {
-        identity(HERE, pid, proc::stat_of(pid).expect("it is there").start).expect("/proc is mounted")
+        identity(HERE, pid, proc::stat_of(pid).expect("it is there").start)
+            .expect("/proc is mounted")
     }
 
     #[test]
@@ -258,7 +270,8 @@ mod tests {
 
     #[test]
     fn a_zombie_is_dead_and_a_stopped_process_is_alive() {
-        let mut child = Command::new("sleep").arg("60").stdout(Stdio::null()).spawn().expect("sleep is there");
+        let mut child =
+            Command::new("sleep").arg("60").stdout(Stdio::null()).spawn().expect("sleep is there");
         let pid = Pid::from_child(&child);
         let owner = known(pid);
         assert!(!has_ended(owner));
@@ -283,8 +296,11 @@ mod tests {
         let child = Command::new("python3").args(["-c", script]).stdout(Stdio::piped()).spawn();
         let mut child = child.expect("it starts: scripts/need python3");
         let mut line = String::new();
-        std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().expect("piped")), &mut line)
-            .expect("it says something");
+        std::io::BufRead::read_line(
+            &mut std::io::BufReader::new(child.stdout.take().expect("piped")),
+            &mut line,
+        )
+        .expect("it says something");
         let pid = Pid::from_child(&child);
         let owner = known(pid);
         while !proc::stat_of(pid).expect("it is there").ended {

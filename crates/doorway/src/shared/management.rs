@@ -62,7 +62,9 @@ impl Lock {
     fn change(&self, change: impl Fn(Tally) -> Tally) -> Result<(), Error> {
         let (me, table) = (self.me()?, self.file.table());
         let mut m = Mapped::new(&self.file, patience());
-        let changed = self.locked(&mut m, me, |m| if table.change(m, &change)? { Ok(()) } else { Err(self.lost()) });
+        let changed = self.locked(&mut m, me, |m| {
+            if table.change(m, &change)? { Ok(()) } else { Err(self.lost()) }
+        });
         changed.map_err(|stop| self.error(stop))
     }
 

@@ -114,7 +114,11 @@ pub struct Permit<'a> {
 impl<'a> Permit<'a> {
     #[inline(always)]
     pub(super) fn of(lock: &'a Lock, position: Position) -> Result<Self, Error> {
-        if position.holds() { Ok(Self { lock, position }) } else { Place::new(lock, position).wait() }
+        if position.holds() {
+            Ok(Self { lock, position })
+        } else {
+            Place::new(lock, position).wait()
+        }
     }
 
     /// Returns the lock that this is a permit of.
@@ -164,6 +168,9 @@ impl Drop for Permit<'_> {
 
 impl fmt::Debug for Permit<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Permit").field("slot", &self.slot()).field("ticket", &self.ticket()).finish_non_exhaustive()
+        f.debug_struct("Permit")
+            .field("slot", &self.slot())
+            .field("ticket", &self.ticket())
+            .finish_non_exhaustive()
     }
 }

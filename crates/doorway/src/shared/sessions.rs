@@ -53,7 +53,8 @@ fn word(bytes: &[u8], i: usize) -> u64 {
     match (rest.first_chunk(), rest.last_chunk()) {
         // Where they overlap they are the same.
         (Some(low), Some(high)) => {
-            u64::from(u32::from_le_bytes(*low)) | u64::from(u32::from_le_bytes(*high)) << (8 * (count - 4))
+            u64::from(u32::from_le_bytes(*low))
+                | u64::from(u32::from_le_bytes(*high)) << (8 * (count - 4))
         }
         _ => {
             let byte = |at: usize| u64::from(rest[at]) << (8 * at);
@@ -85,7 +86,8 @@ impl Lock {
     /// The name of a session, if there can be such a number.
     pub(super) fn session_name(&self, number: usize) -> Option<String> {
         let words = self.file.name(number)?;
-        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes()).collect();
+        let mut bytes: Vec<u8> =
+            words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes()).collect();
         let length = bytes.pop()?;
         bytes.truncate(length.into());
         Some(String::from_utf8_lossy(&bytes).into_owned())
@@ -103,7 +105,9 @@ mod tests {
             let mut padded = [0; NAME * 8];
             padded[..length].copy_from_slice(&bytes[..length]);
             for i in 0..NAME {
-                let expected = u64::from_le_bytes(padded[8 * i..8 * i + 8].try_into().expect("these are eight"));
+                let expected = u64::from_le_bytes(
+                    padded[8 * i..8 * i + 8].try_into().expect("these are eight"),
+                );
                 assert_eq!(word(&bytes[..length], i), expected, "{length} bytes, word {i}");
             }
         }

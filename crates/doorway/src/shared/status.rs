@@ -104,7 +104,8 @@ impl Lock {
     /// Returns the holders at this moment, in the order of slots, as [`status`](Self::status) does. It does not look at
     /// the waiters, of which there may be many.
     pub fn holders(&self) -> Vec<Holder> {
-        let mut holders: Vec<Holder> = entries(self).filter_map(|entry| self.holder(&entry)).collect();
+        let mut holders: Vec<Holder> =
+            entries(self).filter_map(|entry| self.holder(&entry)).collect();
         holders.sort_by_key(|holder| holder.slot);
         holders
     }
@@ -149,7 +150,11 @@ pub(super) fn waiting(lock: &Lock, with_commands: bool) -> Vec<Waiter> {
 }
 
 fn living(lock: &Lock, owner: Owner) -> Option<i32> {
-    if lock.file.is_dead(owner) { None } else { liveness::pid(owner).map(|pid| pid.as_raw_nonzero().get()) }
+    if lock.file.is_dead(owner) {
+        None
+    } else {
+        liveness::pid(owner).map(|pid| pid.as_raw_nonzero().get())
+    }
 }
 
 fn since(time: u64) -> Duration {
@@ -176,8 +181,14 @@ fn read(lock: &Lock, i: usize) -> Option<Option<Entry>> {
     let table = lock.file.table();
     let (fast, state) = (value(lock, table.fast())?, value(lock, table.state(i))?);
     let (seen, slot, session) = match fast {
-        FastPath::Held { entry, ticket } | FastPath::Closing { entry, ticket } if entry as usize == i => {
-            (State::Holding { ticket, recovered: false }, value(lock, table.fast_slot())?, table.number_on_fast_path(i))
+        FastPath::Held { entry, ticket } | FastPath::Closing { entry, ticket }
+            if entry as usize == i =>
+        {
+            (
+                State::Holding { ticket, recovered: false },
+                value(lock, table.fast_slot())?,
+                table.number_on_fast_path(i),
+            )
         }
         _ => (state, value(lock, table.slot(i))?, value(lock, table.session(i))?),
     };
@@ -224,7 +235,8 @@ mod tests {
 
     #[test]
     fn a_process_without_a_command_line_has_a_name() {
-        let mut child = Command::new("cat").args(["-", "-"]).stdin(Stdio::piped()).spawn().expect("it starts");
+        let mut child =
+            Command::new("cat").args(["-", "-"]).stdin(Stdio::piped()).spawn().expect("it starts");
         let pid = child.id() as i32;
         let becomes = |line: &str| {
             for _ in 0..1000 {

@@ -38,7 +38,8 @@ pub(super) fn start<T>(
     first: &dyn Fn() -> io::Result<()>,
     then: impl FnOnce(Pid) -> T,
 ) -> io::Result<T> {
-    let pointers = |texts: &[CString]| texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect();
+    let pointers =
+        |texts: &[CString]| texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect();
     let (words, environment): (Vec<_>, Vec<_>) = (pointers(words), pointers(environment));
     let stack = Stack::new(STACK + size_of_val(&*words))?;
     // A handler must not run in the child, in the middle of its parent's memory.
@@ -70,7 +71,9 @@ extern "C" fn child_main(child: *mut c_void) -> c_int {
         Ok(()) => {
             set_mask(&child.mask);
             // SAFETY: both lists end in a null, and their texts are there as long as `child` is.
-            unsafe { libc::execvpe(child.words[0], child.words.as_ptr(), child.environment.as_ptr()) };
+            unsafe {
+                libc::execvpe(child.words[0], child.words.as_ptr(), child.environment.as_ptr())
+            };
             io::Error::last_os_error()
         }
         Err(error) => error,
@@ -134,7 +137,9 @@ impl Stack {
     fn new(len: usize) -> io::Result<Self> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: the system chooses where, so nothing is replaced.
-        let start = unsafe { mmap_anonymous(ptr::null_mut(), len, access, MapFlags::PRIVATE | MapFlags::STACK)? };
+        let start = unsafe {
+            mmap_anonymous(ptr::null_mut(), len, access, MapFlags::PRIVATE | MapFlags::STACK)?
+        };
         Ok(Self { start, len })
     }
 

@@ -39,7 +39,12 @@ impl Lock {
             Some(me) if m.read(table.owner(entry))? == Some(me) => me,
             _ => return Err(Error::Forked(self.path().into()).into()),
         };
-        let spot = table.wait(&mut m, me, entry, Spot { ticket, slot: None, recovered: false, fast: false })?;
+        let spot = table.wait(
+            &mut m,
+            me,
+            entry,
+            Spot { ticket, slot: None, recovered: false, fast: false },
+        )?;
         if m.is_untold() {
             self.file.wake_front_that_watches();
         }
@@ -53,7 +58,8 @@ impl Lock {
     /// Releases the slot.
     #[inline(always)]
     pub(super) fn release(&self, position: &Position) -> Result<(), Stop> {
-        let (table, entry, mut m) = (self.file.table(), position.entry(), Quick::new(self.file.words()));
+        let (table, entry, mut m) =
+            (self.file.table(), position.entry(), Quick::new(self.file.words()));
         let released = position.is_fast()
             && matches!(m.read(table.owner(entry)), Ok(owner) if owner.is_some() && owner == self.known())
             && matches!(table.release_fast(&mut m, entry, position.ticket), Ok(true));
@@ -63,7 +69,8 @@ impl Lock {
     #[cold]
     #[inline(never)]
     fn release_slow(&self, position: &Position) -> Result<(), Stop> {
-        let (table, entry, mut m) = (self.file.table(), position.entry(), Mapped::new(&self.file, None));
+        let (table, entry, mut m) =
+            (self.file.table(), position.entry(), Mapped::new(&self.file, None));
         // A process does not release the slot of the one that forked it.
         let Some(me) = self.known() else { return Ok(()) };
         if m.read(table.owner(entry))? != Some(me) {
@@ -90,7 +97,8 @@ impl Lock {
         if position.is_fast() {
             return self.release(position);
         }
-        let (table, entry, mut m) = (self.file.table(), position.entry(), Mapped::new(&self.file, until));
+        let (table, entry, mut m) =
+            (self.file.table(), position.entry(), Mapped::new(&self.file, until));
         let Some(me) = self.known() else { return Ok(()) };
         let ticket = match m.read(table.state(entry))? {
             State::Waiting(ticket) | State::Holding { ticket, .. } => ticket,
@@ -104,14 +112,21 @@ impl Lock {
     }
 
     /// Whether an entry still holds the slot of this position.
-    pub(super) fn still_holds(&self, m: &mut Mapped<'_>, position: &Position) -> Result<bool, Stop> {
+    pub(super) fn still_holds(
+        &self,
+        m: &mut Mapped<'_>,
+        position: &Position,
+    ) -> Result<bool, Stop> {
         let state = m.read(self.file.table().state(position.entry()))?;
         Ok(matches!(state, State::Holding { ticket, .. } if ticket == position.ticket))
     }
 
     /// Returns how many wait ahead of this place.
     pub(super) fn ahead(&self, position: &Position) -> usize {
-        super::status::waiting(self, false).iter().filter(|waiter| waiter.ticket < raw::number(position.ticket)).count()
+        super::status::waiting(self, false)
+            .iter()
+            .filter(|waiter| waiter.ticket < raw::number(position.ticket))
+            .count()
     }
 
     /// Does something with the table lock, and releases it whatever comes of it.

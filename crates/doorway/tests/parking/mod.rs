@@ -72,7 +72,9 @@ fn at(room: &Arc<Room>, act: impl FnOnce(&Room) + Send + 'static) -> Box<dyn FnO
 /// Threads that come, wait, go in, and go.
 pub(crate) fn passages<const N: usize>(slots: usize, each: usize) {
     let room = Room::new(slots);
-    together([(); N].map(|()| at(&room, move |room| (0..each).for_each(|_| room.visit(room.semaphore.acquire())))));
+    together([(); N].map(|()| {
+        at(&room, move |room| (0..each).for_each(|_| room.visit(room.semaphore.acquire())))
+    }));
     room.is_left_as_it_was();
 }
 
@@ -169,11 +171,12 @@ pub(crate) fn late<const N: usize>(slots: usize, again: bool) {
     sync::time_is_up_after(1);
     let room = Room::new(slots);
     let mut all = [(); N].map(|()| at(&room, |room| room.visit(room.semaphore.acquire())));
-    all[0] = at(&room, move |room| match room.semaphore.enter().wait_timeout(Duration::from_secs(1)) {
-        Ok(permit) => room.visit(permit),
-        Err(place) if again => room.visit(place.wait()),
-        Err(place) => drop(place),
-    });
+    all[0] =
+        at(&room, move |room| match room.semaphore.enter().wait_timeout(Duration::from_secs(1)) {
+            Ok(permit) => room.visit(permit),
+            Err(place) if again => room.visit(place.wait()),
+            Err(place) => drop(place),
+        });
     together(all);
     room.is_left_as_it_was();
 }
@@ -233,7 +236,9 @@ pub(crate) fn alone<const N: usize>() {
     assert_eq!((lock.inside(), lock.waiters()), (0, 0));
     together(std::array::from_fn::<_, N, _>(|i| {
         let lock = Arc::clone(&lock);
-        let act = move || if i == 0 { assert!(lock.lock(1).visits() < N) } else { lock.lock_alone().visit() };
+        let act = move || {
+            if i == 0 { assert!(lock.lock(1).visits() < N) } else { lock.lock_alone().visit() }
+        };
         Box::new(act) as Box<dyn FnOnce() + Send>
     }));
     assert_eq!(lock.lock_alone().visits(), N - 1);

@@ -20,8 +20,15 @@ fn in_container(run: impl FnOnce()) -> Option<i32> {
         if child == 0 {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             let none = std::ptr::null();
-            let private = libc::mount(none, c"/".as_ptr(), none, libc::MS_REC | libc::MS_PRIVATE, none.cast());
-            let proc = libc::mount(c"proc".as_ptr(), c"/proc".as_ptr(), c"proc".as_ptr(), 0, none.cast());
+            let private = libc::mount(
+                none,
+                c"/".as_ptr(),
+                none,
+                libc::MS_REC | libc::MS_PRIVATE,
+                none.cast(),
+            );
+            let proc =
+                libc::mount(c"proc".as_ptr(), c"/proc".as_ptr(), c"proc".as_ptr(), 0, none.cast());
             if private == 0 && proc == 0 {
                 let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
             }
@@ -64,18 +71,27 @@ fn a_forked_process_does_not_keep_what_its_parent_had() {
     let Some(container) = container else { return };
     let begin = Instant::now();
     while !flag(".inside").exists() {
-        if fs::read_to_string(format!("/proc/{container}/stat")).is_ok_and(|stat| stat.contains(") Z")) {
-            eprintln!("left out: no namespace can be made here; run the tests as root, or allow user namespaces");
+        if fs::read_to_string(format!("/proc/{container}/stat"))
+            .is_ok_and(|stat| stat.contains(") Z"))
+        {
+            eprintln!(
+                "left out: no namespace can be made here; run the tests as root, or allow user namespaces"
+            );
             return;
         }
         assert!(begin.elapsed() < Duration::from_secs(60), "it does not begin");
         thread::sleep(Duration::from_millis(5));
     }
-    assert!(semaphore.try_acquire().expect("it works").is_none(), "both slots are held in the container");
+    assert!(
+        semaphore.try_acquire().expect("it works").is_none(),
+        "both slots are held in the container"
+    );
     assert!(semaphore.status().holders.iter().all(|holder| holder.is_foreign));
     set(".kill");
     let place = semaphore.enter().expect("there is room");
-    let permit = place.wait_timeout(Duration::from_secs(60)).expect("the owner is dead, and its child lives");
+    let permit = place
+        .wait_timeout(Duration::from_secs(60))
+        .expect("the owner is dead, and its child lives");
     assert!(permit.recovered());
     assert!(semaphore.try_acquire().expect("it works").is_none(), "the child holds the other slot");
     set(".end");

@@ -106,8 +106,9 @@ fn sound(locks: &Directory, what: u8) -> Vec<u8> {
             &group
         }
     };
-    let used: Vec<Place<'_>> =
-        (0..if what & 128 == 0 { 0 } else { 3 }).map(|_| lock.enter(session).expect("there is room")).collect();
+    let used: Vec<Place<'_>> = (0..if what & 128 == 0 { 0 } else { 3 })
+        .map(|_| lock.enter(session).expect("there is room"))
+        .collect();
     let bytes = fs::read(lock.path()).expect("it can be read");
     drop(used);
     lock.remove().expect("nobody uses it");
@@ -143,14 +144,18 @@ fn use_it(lock: &Lock, failures: &mut usize) {
 fn through_the_gate(locks: &Directory, lock: &Lock) -> usize {
     let passages = |enter: &dyn Fn() -> bool| (0..3).filter(|_| !enter()).count();
     let settled = |place: Result<Place<'_>, _>| {
-        place.is_ok_and(|place| !matches!(place.wait_timeout(Duration::from_micros(100)), Err(NotYet::Failed(_))))
+        place.is_ok_and(|place| {
+            !matches!(place.wait_timeout(Duration::from_micros(100)), Err(NotYet::Failed(_)))
+        })
     };
     match lock.kind() {
         Kind::Semaphore => {
             let opened = locks.semaphore("corrupted", lock.slots());
             opened.map_or(1, |semaphore| passages(&|| settled(semaphore.enter())))
         }
-        Kind::Mutex => locks.mutex("corrupted").map_or(1, |mutex| passages(&|| settled(mutex.enter()))),
+        Kind::Mutex => {
+            locks.mutex("corrupted").map_or(1, |mutex| passages(&|| settled(mutex.enter())))
+        }
         Kind::GroupLock => 0,
     }
 }

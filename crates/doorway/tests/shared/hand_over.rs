@@ -71,14 +71,18 @@ fn a_program_that_is_started_has_the_slot() {
     // A second one does not get what the first one has.
     let file = locks.path().join(".written");
     let script = format!("echo > {}", file.display());
-    assert_eq!(start(&["sh", "-c", &script]).map_err(|error| error.raw_os_error()), Err(Some(libc::ESTALE)));
+    assert_eq!(
+        start(&["sh", "-c", &script]).map_err(|error| error.raw_os_error()),
+        Err(Some(libc::ESTALE))
+    );
     assert!(!file.exists(), "it must not run");
     drop(permit);
     assert!(semaphore.try_acquire().expect("it works").is_none());
     let pid = rustix::process::Pid::from_raw(pid).expect("it is a number");
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it runs");
     assert!(semaphore.acquire().expect("a zombie has no slot").recovered());
-    rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty()).expect("it has ended");
+    rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty())
+        .expect("it has ended");
 }
 
 #[test]
@@ -127,12 +131,19 @@ fn signals_are_handed_on_to_a_program() {
     let file = locks.path().join(".status");
     let words = ["cp", "/proc/self/status", file.to_str().expect("it is text")];
     let environment = env::vars_os().filter(|(name, _)| name == "PATH");
-    let (pid, meanwhile) = permit.start(words, environment, |pid| (pid.cast_signed(), mine())).expect("it starts");
-    rustix::process::waitpid(rustix::process::Pid::from_raw(pid), rustix::process::WaitOptions::empty())
-        .expect("it ends");
+    let (pid, meanwhile) =
+        permit.start(words, environment, |pid| (pid.cast_signed(), mine())).expect("it starts");
+    rustix::process::waitpid(
+        rustix::process::Pid::from_raw(pid),
+        rustix::process::WaitOptions::empty(),
+    )
+    .expect("it ends");
     let theirs = fs::read_to_string(file).expect("it has written");
     assert_eq!(bits(&theirs, "SigBlk:"), bit(libc::SIGUSR2));
-    assert_eq!(bits(&theirs, "SigIgn:") & (bit(libc::SIGUSR1) | bit(libc::SIGPIPE)), bit(libc::SIGUSR1));
+    assert_eq!(
+        bits(&theirs, "SigIgn:") & (bit(libc::SIGUSR1) | bit(libc::SIGPIPE)),
+        bit(libc::SIGUSR1)
+    );
     let listened_to = bit(libc::SIGCHLD) | bit(libc::SIGTERM) | bit(libc::SIGINT);
     assert_eq!(bits(&meanwhile, "SigBlk:") & listened_to, listened_to);
     assert_eq!(bits(&mine(), "SigBlk:"), bit(libc::SIGUSR2));

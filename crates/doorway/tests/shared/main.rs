@@ -69,13 +69,17 @@ fn helper_process() {
     let wait_for_word = || drop(std::io::stdin().read(&mut [0]));
     match &what[..] {
         "holds" => {
-            let semaphore = locks.semaphore(arguments[0], arguments[1].parse().expect("slots")).expect("it opens");
+            let semaphore = locks
+                .semaphore(arguments[0], arguments[1].parse().expect("slots"))
+                .expect("it opens");
             let _permit = semaphore.acquire().expect("it is granted");
             println!("holds");
             wait_for_word();
         }
         "waits" => {
-            let semaphore = locks.semaphore(arguments[0], arguments[1].parse().expect("slots")).expect("it opens");
+            let semaphore = locks
+                .semaphore(arguments[0], arguments[1].parse().expect("slots"))
+                .expect("it opens");
             let place = semaphore.enter().expect("there is room");
             println!("waits");
             let permit = place.wait().expect("it is granted");
@@ -93,7 +97,11 @@ fn helper_process() {
         "queues" => {
             let semaphore = locks.semaphore("fifo", 1).expect("it opens");
             let passages: u64 = arguments[1].parse().expect("passages");
-            let mut noted = fs::OpenOptions::new().read(true).append(true).open(arguments[0]).expect("it is there");
+            let mut noted = fs::OpenOptions::new()
+                .read(true)
+                .append(true)
+                .open(arguments[0])
+                .expect("it is there");
             let clock = Clock::open(arguments[2]);
             for _ in 0..passages {
                 let begins = clock.tick();
@@ -112,11 +120,17 @@ fn helper_process() {
 fn a_lock_is_what_it_was_made() {
     let (_place, locks) = directory();
     let semaphore = locks.semaphore("a", 3).expect("it is made");
-    assert_eq!((semaphore.kind(), semaphore.slots(), semaphore.name()), (Kind::Semaphore, 3, "a".into()));
+    assert_eq!(
+        (semaphore.kind(), semaphore.slots(), semaphore.name()),
+        (Kind::Semaphore, 3, "a".into())
+    );
     let other = locks.semaphore("a", 4).expect_err("it has three");
     assert!(matches!(other, Error::Slots { found: 3, asked: 4, .. }), "{other}");
     assert!(other.to_string().contains("has 3 slots and not 4"), "{other}");
-    assert!(matches!(locks.mutex("a"), Err(Error::Kind { found: Kind::Semaphore, asked: Kind::Mutex, .. })));
+    assert!(matches!(
+        locks.mutex("a"),
+        Err(Error::Kind { found: Kind::Semaphore, asked: Kind::Mutex, .. })
+    ));
     assert!(matches!(locks.lock("b"), Err(Error::Missing(_))));
     for name in ["", ".a", "a/b", "a\0", &"a".repeat(201)] {
         assert!(matches!(locks.semaphore(name, 1), Err(Error::Name(_))), "{name:?}");
@@ -141,7 +155,9 @@ fn slots_are_each_ones_own_and_handed_on() {
     let fourth = again.enter().expect("there is room");
     assert_eq!((third.ahead(), fourth.ahead()), (0, 1));
     assert!(third.ticket() < fourth.ticket());
-    let Err(NotYet::Late(fourth)) = fourth.wait_timeout(Duration::from_millis(30)) else { panic!("it is full") };
+    let Err(NotYet::Late(fourth)) = fourth.wait_timeout(Duration::from_millis(30)) else {
+        panic!("it is full")
+    };
     let status = semaphore.status();
     assert_eq!((status.holders.len(), status.waiting.len()), (2, 2));
     assert_eq!(status.waiting[0].ticket, third.ticket());
@@ -155,7 +171,8 @@ fn slots_are_each_ones_own_and_handed_on() {
     assert_eq!(permit.slot(), slot);
     drop((permit, second));
     assert!(semaphore.status().holders.is_empty() && semaphore.status().waiting.is_empty());
-    let all: Vec<_> = (0..2).map(|_| semaphore.try_acquire().expect("it works").expect("it is free")).collect();
+    let all: Vec<_> =
+        (0..2).map(|_| semaphore.try_acquire().expect("it works").expect("it is free")).collect();
     assert!(all.iter().all(|permit| !permit.recovered()));
 }
 
@@ -163,10 +180,14 @@ fn slots_are_each_ones_own_and_handed_on() {
 fn sessions_share_and_exclude() {
     let (_place, locks) = directory();
     let lock = locks.group_lock("rooms", None).expect("it is made");
-    let (one, two) = (lock.acquire("theory").expect("it is empty"), lock.acquire("theory").expect("they share"));
+    let (one, two) =
+        (lock.acquire("theory").expect("it is empty"), lock.acquire("theory").expect("they share"));
     assert!(lock.try_acquire("practice").expect("it works").is_none());
     let other = lock.enter("practice").expect("there is room");
-    assert!(lock.try_acquire("theory").expect("it works").is_none(), "nobody goes in ahead of who waits");
+    assert!(
+        lock.try_acquire("theory").expect("it works").is_none(),
+        "nobody goes in ahead of who waits"
+    );
     let status = lock.status();
     assert_eq!(status.holders[0].session.as_deref(), Some("theory"));
     assert_eq!(status.waiting[0].session.as_deref(), Some("practice"));
@@ -180,12 +201,26 @@ fn sessions_share_and_exclude() {
     }
     // However alike they are.
     let long = "x".repeat(63);
-    let names = ["a", "a\0", "a\0b", "aaaaaaaa", "aaaaaaaa\0", "aaaaaaaab", &long[..62], &long[..56], &long];
+    let names = [
+        "a",
+        "a\0",
+        "a\0b",
+        "aaaaaaaa",
+        "aaaaaaaa\0",
+        "aaaaaaaab",
+        &long[..62],
+        &long[..56],
+        &long,
+    ];
     for (i, name) in names.iter().enumerate() {
         let _permit = lock.acquire(name).expect("it is empty");
         assert_eq!(lock.status().holders[0].session.as_deref(), Some(*name));
         for (j, other) in names.iter().enumerate() {
-            assert_eq!(lock.try_acquire(other).expect("it works").is_some(), i == j, "{name:?} {other:?}");
+            assert_eq!(
+                lock.try_acquire(other).expect("it works").is_some(),
+                i == j,
+                "{name:?} {other:?}"
+            );
         }
     }
     assert!(locks.lock("rooms").expect("it is there").enter(None).is_err());
@@ -219,10 +254,13 @@ fn threads_ask_for_different_sessions() {
                 for round in 0..20_000 {
                     // Mostly the same twice, so that the gate is used.
                     let own = (thread + round / 2) % 3;
-                    let permit = lock.acquire(["a", "a room", "a room with a long name"][own]).expect("there is room");
+                    let permit = lock
+                        .acquire(["a", "a room", "a room with a long name"][own])
+                        .expect("there is room");
                     inside[own].fetch_add(1, SeqCst);
                     thread::yield_now();
-                    let others = (0..3).filter(|&other| other != own && inside[other].load(SeqCst) > 0);
+                    let others =
+                        (0..3).filter(|&other| other != own && inside[other].load(SeqCst) > 0);
                     assert_eq!(others.count(), 0);
                     inside[own].fetch_sub(1, SeqCst);
                     drop(permit);
@@ -244,15 +282,22 @@ fn slots_may_become_more_and_fewer_and_closed() {
     semaphore.set_slots(1).expect("there can be one");
     let third = semaphore.enter().expect("there is room");
     drop(second);
-    let Err(NotYet::Late(third)) = third.wait_timeout(Duration::from_millis(30)) else { panic!("there is one slot") };
+    let Err(NotYet::Late(third)) = third.wait_timeout(Duration::from_millis(30)) else {
+        panic!("there is one slot")
+    };
     semaphore.drain().expect("it works");
     drop(first);
-    let Err(NotYet::Late(third)) = third.wait_timeout(Duration::from_millis(30)) else { panic!("it is drained") };
+    let Err(NotYet::Late(third)) = third.wait_timeout(Duration::from_millis(30)) else {
+        panic!("it is drained")
+    };
     assert!(semaphore.status().drained && semaphore.try_acquire().expect("it works").is_none());
     semaphore.resume().expect("it works");
     assert_eq!(third.wait().expect("it is resumed").slot(), 0);
     assert!(matches!(semaphore.set_slots(0), Err(Error::TooMany { .. })));
-    assert!(matches!(semaphore.set_slots(4096), Err(Error::TooMany { asked: 4096, most: 4095, .. })));
+    assert!(matches!(
+        semaphore.set_slots(4096),
+        Err(Error::TooMany { asked: 4096, most: 4095, .. })
+    ));
 }
 
 #[test]
@@ -293,7 +338,8 @@ fn nothing_foreign_is_trusted() {
     symlink(made.path(), path("link")).expect("it can be made");
     fs::create_dir(path("folder")).expect("it can be made");
     fs::write(path("text"), vec![b'x'; 100_000]).expect("it can be written");
-    fs::write(path("open"), fs::read(made.path()).expect("it can be read")).expect("it can be written");
+    fs::write(path("open"), fs::read(made.path()).expect("it can be read"))
+        .expect("it can be written");
     fs::set_permissions(path("open"), Permissions::from_mode(0o666)).expect("it is ours");
     fs::set_permissions(path("text"), Permissions::from_mode(0o600)).expect("it is ours");
     for name in ["link", "folder", "text", "open"] {
@@ -333,7 +379,11 @@ fn a_group_may_be_let_in() {
     assert!(matches!(shared.semaphore("a", 1), Err(Error::Foreign { .. })));
     fs::set_permissions(shared.path(), Permissions::from_mode(0o777)).expect("it is ours");
     assert!(matches!(shared.semaphore("a", 1), Err(Error::Directory { .. })));
-    assert_eq!(fs::read_dir(place.path()).expect("it can be read").count(), 2, "nothing else is left behind");
+    assert_eq!(
+        fs::read_dir(place.path()).expect("it can be read").count(),
+        2,
+        "nothing else is left behind"
+    );
 }
 
 #[test]
@@ -350,8 +400,14 @@ fn versions_and_sizes_are_checked() {
         fs::set_permissions(path, Permissions::from_mode(0o600)).expect("it is ours");
         locks.semaphore(name, 1).expect_err("something is wrong with it")
     };
-    assert!(matches!(with("newer", &|bytes| bytes[8] = 9), Error::Version { found: 9, known: 7, .. }));
-    assert!(matches!(with("short", &|bytes| bytes.truncate(5000)), Error::Truncated { found: 5000, .. }));
+    assert!(matches!(
+        with("newer", &|bytes| bytes[8] = 9),
+        Error::Version { found: 9, known: 7, .. }
+    ));
+    assert!(matches!(
+        with("short", &|bytes| bytes.truncate(5000)),
+        Error::Truncated { found: 5000, .. }
+    ));
     assert!(matches!(with("empty", &Vec::clear), Error::Truncated { found: 0, .. }));
     assert!(matches!(with("long", &|bytes| bytes.push(0)), Error::Truncated { .. }));
     assert!(matches!(with("kind", &|bytes| bytes[16] = 7), Error::Damaged(_)));

@@ -28,7 +28,10 @@ fn creation_has_one_winner() {
                     })
                 })
                 .collect();
-            racers.into_iter().filter_map(|racer| racer.join().expect("nobody panics")).collect::<Vec<_>>()
+            racers
+                .into_iter()
+                .filter_map(|racer| racer.join().expect("nobody panics"))
+                .collect::<Vec<_>>()
         });
         assert_eq!(permits.len(), 3, "{permits:?}");
     }
@@ -48,7 +51,9 @@ fn who_is_killed_hands_on_what_it_had() {
     assert_eq!(mine.ahead(), 1);
     // The one in line before us, and then the holder.
     before.kill().expect("it runs");
-    let Err(NotYet::Late(mine)) = mine.wait_timeout(Duration::from_millis(100)) else { panic!("somebody holds") };
+    let Err(NotYet::Late(mine)) = mine.wait_timeout(Duration::from_millis(100)) else {
+        panic!("somebody holds")
+    };
     assert_eq!(mine.ahead(), 0);
     let killed = Instant::now();
     holder.kill().expect("it runs");
@@ -61,7 +66,13 @@ fn who_is_killed_hands_on_what_it_had() {
     for mut child in [before, holder, behind] {
         child.wait().expect("it has ended");
     }
-    assert!(semaphore.try_acquire().expect("it works").expect("the dead are not in the way").recovered());
+    assert!(
+        semaphore
+            .try_acquire()
+            .expect("it works")
+            .expect("the dead are not in the way")
+            .recovered()
+    );
 }
 
 #[test]
@@ -73,7 +84,9 @@ fn who_is_stopped_is_alive() {
     let pid = rustix::process::Pid::from_child(&holder);
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("it runs");
     let mine = semaphore.enter().expect("there is room");
-    let Err(NotYet::Late(mine)) = mine.wait_timeout(Duration::from_millis(200)) else { panic!("it is alive") };
+    let Err(NotYet::Late(mine)) = mine.wait_timeout(Duration::from_millis(200)) else {
+        panic!("it is alive")
+    };
     rustix::process::kill_process(pid, rustix::process::Signal::CONT).expect("it is there");
     drop(holder.stdin.take());
     assert!(!mine.wait().expect("it is our turn").recovered());
@@ -89,8 +102,9 @@ fn time_limits_hold_while_a_stopped_process_has_the_table_lock() {
     let mut holder = helper("holds", place.path(), &["a", "2"]);
     says(&mut holder, "holds");
     let entries = semaphore.capacity();
-    let table =
-        |layout: &mut Layout| Ok::<_, Infallible>(Table::new(layout, entries, 2, false, Home::Process(entries)));
+    let table = |layout: &mut Layout| {
+        Ok::<_, Infallible>(Table::new(layout, entries, 2, false, Home::Process(entries)))
+    };
     let Ok((table, _)) = Layout::build(entries + 1, None, table);
     let word = |index: usize| &semaphore.words()[index];
     let mut second = helper("holds", place.path(), &["a", "2"]);
@@ -104,13 +118,19 @@ fn time_limits_hold_while_a_stopped_process_has_the_table_lock() {
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("it runs");
     let begin = Instant::now();
     let limit = Duration::from_millis(50);
-    assert!(semaphore.enter_timeout(None, limit).expect("it works").is_none() && begin.elapsed() >= limit);
+    assert!(
+        semaphore.enter_timeout(None, limit).expect("it works").is_none()
+            && begin.elapsed() >= limit
+    );
     assert!(semaphore.try_acquire().expect("it works").is_none());
     // Nor a process that is in line already, and gives up.
     let Err(NotYet::Late(mine)) = mine.wait_timeout(limit) else { panic!("there is no slot") };
     let mine = mine.leave(limit).expect_err("the table lock is taken");
     for refused in [semaphore.drain(), semaphore.set_slots(1), semaphore.remove()] {
-        assert!(matches!(refused, Err(Error::Stuck { pid, .. }) if pid == holder.id() as i32), "{refused:?}");
+        assert!(
+            matches!(refused, Err(Error::Stuck { pid, .. }) if pid == holder.id() as i32),
+            "{refused:?}"
+        );
     }
     // It is killed, and then the table lock is free.
     holder.kill().expect("it is ours");
@@ -209,7 +229,8 @@ fn a_process_that_cannot_be_identified_does_not_enter() {
     let semaphore = locks.semaphore("a", 1).expect("it is made");
     let refused = forked_is_well(|| {
         let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
-        rustix::process::setrlimit(rustix::process::Resource::Nofile, none).expect("less is allowed");
+        rustix::process::setrlimit(rustix::process::Resource::Nofile, none)
+            .expect("less is allowed");
         matches!(semaphore.try_acquire(), Err(Error::Identity { .. }))
             && matches!(semaphore.enter(), Err(Error::Identity { .. }))
             && locks.semaphore("a", 1).is_err()
@@ -226,13 +247,18 @@ fn a_process_with_the_proc_of_another_pid_namespace_does_not_enter() {
     let refused = forked_is_well(|| {
         // SAFETY: changes where the children of this process are born, and with it who may do so, and nothing else.
         let moved = unsafe {
-            libc::unshare(libc::CLONE_NEWPID) == 0 || libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWPID) == 0
+            libc::unshare(libc::CLONE_NEWPID) == 0
+                || libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWPID) == 0
         };
         if !moved {
-            eprintln!("left out: no namespace can be made here; run the tests as root, or allow user namespaces");
+            eprintln!(
+                "left out: no namespace can be made here; run the tests as root, or allow user namespaces"
+            );
             return true;
         }
-        forked_is_well(|| std::process::id() == 1 && matches!(semaphore.try_acquire(), Err(Error::Namespace(_))))
+        forked_is_well(|| {
+            std::process::id() == 1 && matches!(semaphore.try_acquire(), Err(Error::Namespace(_)))
+        })
     });
     assert!(refused);
     assert!(semaphore.try_acquire().expect("it works").is_some());
@@ -258,12 +284,14 @@ fn eight_processes_go_in_in_the_order_in_which_they_entered() {
     let (place, locks) = directory();
     let passages = 100_000;
     let semaphore = locks.semaphore("fifo", 1).expect("it is made");
-    let [noted, clock] = [".noted", ".clock"].map(|name| place.path().join(name).display().to_string());
+    let [noted, clock] =
+        [".noted", ".clock"].map(|name| place.path().join(name).display().to_string());
     fs::write(&noted, "").expect("it can be written");
     fs::write(&clock, [0; 8]).expect("it can be written");
     let each = (passages / 8).to_string();
     let gate = semaphore.acquire().expect("it is free");
-    let children: Vec<_> = (0..8).map(|_| helper("queues", place.path(), &[&noted, &each, &clock])).collect();
+    let children: Vec<_> =
+        (0..8).map(|_| helper("queues", place.path(), &[&noted, &each, &clock])).collect();
     while semaphore.status().waiting.len() < 8 {
         thread::sleep(Duration::from_millis(1));
     }
@@ -274,12 +302,16 @@ fn eight_processes_go_in_in_the_order_in_which_they_entered() {
     }
     let noted = fs::read(noted).expect("it can be read");
     let number = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().expect("eight"));
-    let inside: Vec<_> = noted.chunks_exact(16).map(|both| (number(&both[..8]), number(&both[8..]))).collect();
+    let inside: Vec<_> =
+        noted.chunks_exact(16).map(|both| (number(&both[..8]), number(&both[8..]))).collect();
     assert_eq!(inside.len(), passages / 8 * 8);
     let mut earliest = u64::MAX;
     let mut waited = 0;
     for &(begins, entered) in inside.iter().rev() {
-        assert!(earliest > begins, "who was through at {earliest} went in after one who began at {begins}");
+        assert!(
+            earliest > begins,
+            "who was through at {earliest} went in after one who began at {begins}"
+        );
         waited += usize::from(earliest < u64::MAX && earliest < entered + 8);
         earliest = earliest.min(entered);
     }
@@ -291,8 +323,11 @@ fn eight_processes_go_in_in_the_order_in_which_they_entered() {
 #[test]
 fn a_file_that_is_scribbled_in_does_no_harm() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/corrupted");
-    let found = fs::read_dir(&corpus).expect("the corpus is there").map(|entry| entry.expect("it can be read").path());
-    let mut inputs: Vec<Vec<u8>> = found.map(|path| fs::read(path).expect("it can be read")).collect();
+    let found = fs::read_dir(&corpus)
+        .expect("the corpus is there")
+        .map(|entry| entry.expect("it can be read").path());
+    let mut inputs: Vec<Vec<u8>> =
+        found.map(|path| fs::read(path).expect("it can be read")).collect();
     assert!(inputs.len() > 20, "the corpus has {}", inputs.len());
     let mut dice = 0x5eed_u64;
     let mut random = || {
@@ -301,7 +336,8 @@ fn a_file_that_is_scribbled_in_does_no_harm() {
         dice ^= dice << 17;
         dice
     };
-    let rounds: usize = env::var("DOORWAY_SCRIBBLES").map_or(300, |text| text.parse().expect("a number"));
+    let rounds: usize =
+        env::var("DOORWAY_SCRIBBLES").map_or(300, |text| text.parse().expect("a number"));
     inputs.extend((0..rounds).map(|_| {
         let cut = if random().is_multiple_of(16) { random() as u16 % 6000 } else { 0 };
         let mut input = vec![random() as u8, cut as u8, (cut >> 8) as u8];
@@ -317,7 +353,9 @@ fn a_file_that_is_scribbled_in_does_no_harm() {
     let tried = inputs.clone();
     let all = thread::spawn(move || {
         let (_place, locks) = directory();
-        tried.iter().for_each(|input| say.send(corrupted::exercise(&locks, input)).expect("somebody listens"));
+        tried.iter().for_each(|input| {
+            say.send(corrupted::exercise(&locks, input)).expect("somebody listens")
+        });
     });
     let mut outcomes = Vec::new();
     for input in &inputs {

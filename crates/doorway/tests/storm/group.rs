@@ -42,7 +42,9 @@ impl Future for Place {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Guard> {
         match self.get_mut() {
-            Self::Shared(place, session) => Pin::new(place).poll(context).map(|guard| Guard::shared(guard, *session)),
+            Self::Shared(place, session) => {
+                Pin::new(place).poll(context).map(|guard| Guard::shared(guard, *session))
+            }
             Self::Alone(place) => Pin::new(place).poll(context).map(Guard::alone),
         }
     }
@@ -80,7 +82,9 @@ impl Stormy for Sessions {
                 Ok(guard) => Ok(Guard::shared(guard, session)),
                 Err(place) => Err(Place::Shared(place, session)),
             },
-            Place::Alone(place) => place.wait_timeout(limit).map(Guard::alone).map_err(Place::Alone),
+            Place::Alone(place) => {
+                place.wait_timeout(limit).map(Guard::alone).map_err(Place::Alone)
+            }
         }
     }
 

@@ -164,7 +164,8 @@ fn main() -> ExitCode {
         eprintln!("storm: {what}; try 1000000, or 1000000 semaphore, or 1000000 group");
         ExitCode::from(2)
     };
-    let arguments: Vec<_> = env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let arguments: Vec<_> =
+        env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let number = match arguments.first().map(|number| (number, number.parse())) {
         None => 200_000,
         Some((_, Ok(number))) => number,
@@ -184,7 +185,8 @@ fn main() -> ExitCode {
 /// Whether all went well.
 fn storm<L: Stormy>(most: u64) -> bool {
     let (lock, tally) = (Arc::new(L::new()), Arc::new(Tally::default()));
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().expect("a runtime");
     let start = Arc::new(Barrier::new(THREADS as usize));
     let threads: Vec<_> = (0..THREADS)
         .map(|i| {
@@ -195,10 +197,13 @@ fn storm<L: Stormy>(most: u64) -> bool {
             })
         })
         .collect();
-    let tasks: Vec<_> =
-        (0..TASKS).map(|i| runtime.spawn(task_goes(i + 101, Arc::clone(&lock), Arc::clone(&tally), most))).collect();
+    let tasks: Vec<_> = (0..TASKS)
+        .map(|i| runtime.spawn(task_goes(i + 101, Arc::clone(&lock), Arc::clone(&tally), most)))
+        .collect();
     let (mut seen, mut since) = (0, Instant::now());
-    while threads.iter().any(|thread| !thread.is_finished()) || tasks.iter().any(|task| !task.is_finished()) {
+    while threads.iter().any(|thread| !thread.is_finished())
+        || tasks.iter().any(|task| !task.is_finished())
+    {
         thread::sleep(Duration::from_millis(20));
         let places = tally.places.load(Relaxed);
         if stderr().is_terminal() {
@@ -212,7 +217,10 @@ fn storm<L: Stormy>(most: u64) -> bool {
             process::exit(1); // those who are stuck would keep the runtime from ending
         }
     }
-    let sum: u64 = [&tally.inside, &tally.late, &tally.cancelled, &tally.dropped].iter().map(|n| n.load(SeqCst)).sum();
+    let sum: u64 = [&tally.inside, &tally.late, &tally.cancelled, &tally.dropped]
+        .iter()
+        .map(|n| n.load(SeqCst))
+        .sum();
     let taken = tally.places.load(SeqCst) - THREADS - TASKS; // each looks once more and goes
     println!(
         "storm: {taken} places: {} went in, {} late, {} cancelled, {} dropped; {} panics, {} resizes; {lock:?}",

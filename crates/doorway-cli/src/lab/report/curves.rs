@@ -39,7 +39,8 @@ fn formula(growth: &Value) -> String {
         "quadratic" => (&growth["n_squared"], "n²"),
         _ => (&growth["n"], "n"),
     };
-    let [slope, intercept] = ["slope", "intercept"].map(|name| over[name].as_f64().unwrap_or(f64::NAN));
+    let [slope, intercept] =
+        ["slope", "intercept"].map(|name| over[name].as_f64().unwrap_or(f64::NAN));
     format!("{slope:.2} {name} {} {:.1}", if intercept < 0.0 { '−' } else { '+' }, intercept.abs())
 }
 
@@ -58,7 +59,11 @@ fn classes(measured: &Value, model: &str, quantity: &str) -> String {
     }
     match classes.len() {
         1 => classes.into_keys().collect(),
-        _ => classes.iter().map(|(class, by)| format!("{class} ({})", by.join(", "))).collect::<Vec<_>>().join("; "),
+        _ => classes
+            .iter()
+            .map(|(class, by)| format!("{class} ({})", by.join(", ")))
+            .collect::<Vec<_>>()
+            .join("; "),
     }
 }
 
@@ -67,7 +72,11 @@ pub(super) fn cell(page: &Page, study: &Study, (_, model): (&str, &str)) -> Stri
     let Some(measured) = measured(page, study) else { return none() };
     let found = match per_look(measured, model) {
         Some(references) => format!("unbounded: {references:.2} per look while waiting"),
-        None => format!("worst: {}<br>mean: {}", classes(measured, model, "max"), classes(measured, model, "mean")),
+        None => format!(
+            "worst: {}<br>mean: {}",
+            classes(measured, model, "max"),
+            classes(measured, model, "mean")
+        ),
     };
     let paper = escaped(text(&measured["paper"], model));
     let anchor = Part::stem(&study.curves.command);
@@ -79,7 +88,8 @@ pub(super) fn cell(page: &Page, study: &Study, (_, model): (&str, &str)) -> Stri
 fn curves(measured: &Value, model: &str) -> Vec<Curve> {
     let mut all = Vec::new();
     for (family, curve) in list(measured, "curves").iter().enumerate() {
-        for (member, (words, name)) in [("worst", "max"), ("mean", "mean")].into_iter().enumerate() {
+        for (member, (words, name)) in [("worst", "max"), ("mean", "mean")].into_iter().enumerate()
+        {
             all.push(Curve {
                 name: format!("{}, {words}", text(curve, "scheduler")),
                 note: String::new(),
@@ -95,7 +105,8 @@ fn curves(measured: &Value, model: &str) -> Vec<Curve> {
 /// What came to its end: `(n, references)`.
 fn points(curve: &Value, model: &str, name: &str) -> Vec<(usize, f64)> {
     let complete = list(curve, "points").iter().filter(|point| point["complete"] == true);
-    let point = |point: &Value| Some((point["n"].as_u64()? as usize, point["rmr"][model][name].as_f64()?));
+    let point =
+        |point: &Value| Some((point["n"].as_u64()? as usize, point["rmr"][model][name].as_f64()?));
     complete.filter_map(point).filter(|point| point.1 > 0.0).collect()
 }
 
@@ -103,7 +114,10 @@ fn points(curve: &Value, model: &str, name: &str) -> Vec<(usize, f64)> {
 pub(super) fn section(page: &Page, study: &Study) -> String {
     let Some(measured) = measured(page, study) else { return "<p>Not measured yet.</p>\n".into() };
     let command = escaped(&study.curves.command);
-    let mut html = format!("<p id=\"{}\"><code>doorway {command}</code></p>\n", Part::stem(&study.curves.command));
+    let mut html = format!(
+        "<p id=\"{}\"><code>doorway {command}</code></p>\n",
+        Part::stem(&study.curves.command)
+    );
     html += "<div class=\"figures\">\n";
     for (words, model) in MODELS {
         for scale in [Scale::Linear, Scale::Log] {
@@ -181,7 +195,9 @@ fn runs(measured: &Value, study: &Study) -> String {
             let command = format!(
                 "lab simulate {}{} -n {n}{among} --scheduler {scheduler} --passages {passages}",
                 study.entrant.name,
-                measured["variant"].as_str().map_or(String::new(), |variant| format!(" --timestamps {variant}")),
+                measured["variant"]
+                    .as_str()
+                    .map_or(String::new(), |variant| format!(" --timestamps {variant}")),
             );
             let steps = grouped(number("steps"));
             let cost = |model: &str| {
@@ -214,11 +230,16 @@ pub(super) fn overview(page: &Page, studies: &[&Study]) -> String {
         let mut all = Vec::new();
         for (family, study) in studies.iter().enumerate() {
             let random = measured(page, study).map(|measured| list(measured, "curves"));
-            let random = random.and_then(|all| all.iter().find(|curve| curve["scheduler"] == "random"));
+            let random =
+                random.and_then(|all| all.iter().find(|curve| curve["scheduler"] == "random"));
             let Some(curve) = random else { continue };
             let note = format!(
                 "paper, {words}: {}",
-                if model == "cc" { study.entrant.claims.rmr.cc } else { study.entrant.claims.rmr.dsm }
+                if model == "cc" {
+                    study.entrant.claims.rmr.cc
+                } else {
+                    study.entrant.claims.rmr.dsm
+                }
             );
             let points = points(curve, model, "mean");
             // More than there are colours look the same but for their marks, which are hollow from then on.
@@ -231,11 +252,19 @@ pub(super) fn overview(page: &Page, studies: &[&Study]) -> String {
             keys = all.iter().map(Curve::key).collect();
         } else {
             for (key, curve) in keys.iter_mut().zip(&all) {
-                *key = key
-                    .replace("</small>", &format!("; {}</small>", escaped(curve.note.trim_start_matches("paper, "))));
+                *key = key.replace(
+                    "</small>",
+                    &format!("; {}</small>", escaped(curve.note.trim_start_matches("paper, "))),
+                );
             }
         }
-        let mut chart = Chart { title, x: "processes n, linear axes".into(), y, scale: Scale::Linear, curves: all };
+        let mut chart = Chart {
+            title,
+            x: "processes n, linear axes".into(),
+            y,
+            scale: Scale::Linear,
+            curves: all,
+        };
         html += &format!("<figure>{}</figure>\n", chart.inline());
         (chart.x, chart.scale) = ("processes n, logarithmic axes".into(), Scale::Log);
         html += &format!("<figure>{}</figure>\n", chart.inline());

@@ -12,7 +12,10 @@ use crate::{
 /// Nanoseconds per passage of an algorithm, natively.
 pub(super) fn native(page: &Page, study: &Study) -> String {
     let Some(part) = page.parts.get(&page.plan.native.command) else { return none() };
-    let name = study.entrant.variant.map_or(study.entrant.name.into(), |v| format!("{} ({v})", study.entrant.name));
+    let name = study
+        .entrant
+        .variant
+        .map_or(study.entrant.name.into(), |v| format!("{} ({v})", study.entrant.name));
     let row = part.result.as_array().and_then(|rows| rows.iter().find(|row| row["lock"] == *name));
     let Some(row) = row else { return none() };
     let time = duration(1e9 / float(row, "ops_per_second"));
@@ -33,8 +36,11 @@ fn float(row: &Value, name: &str) -> f64 {
 pub(super) fn bench(part: &Part) -> String {
     let rows = part.result.as_array().map_or(&[][..], Vec::as_slice);
     let command = escaped(&part.command);
-    let mut html = format!("<p id=\"{}\"><code>doorway {command}</code></p>\n", Part::stem(&part.command));
-    let setting = |row: &Value| ["how", "threads", "k", "inside_ns", "think_ns"].map(|name| row[name].clone());
+    let mut html =
+        format!("<p id=\"{}\"><code>doorway {command}</code></p>\n", Part::stem(&part.command));
+    let setting = |row: &Value| {
+        ["how", "threads", "k", "inside_ns", "think_ns"].map(|name| row[name].clone())
+    };
     for table in rows.chunk_by(|a, b| setting(a) == setting(b)) {
         html += &one_table(table);
     }
@@ -52,8 +58,10 @@ fn one_table(rows: &[Value]) -> String {
         let [inside, think] = ["inside_ns", "think_ns"].map(|name| duration(float(first, name)));
         title += &format!(", k = {}, {inside} inside, {think} think time", first["k"]);
     }
-    let references: Vec<&String> = first["ratios"].as_object().map_or(Vec::new(), |ratios| ratios.keys().collect());
-    let mut html = format!("<div class=\"wide\"><table><caption>{title}</caption><thead><tr><th>lock</th>");
+    let references: Vec<&String> =
+        first["ratios"].as_object().map_or(Vec::new(), |ratios| ratios.keys().collect());
+    let mut html =
+        format!("<div class=\"wide\"><table><caption>{title}</caption><thead><tr><th>lock</th>");
     references.iter().for_each(|name| html += &format!("<th>× {}</th>", escaped(name)));
     html += "<th>passages/s</th><th>each</th>";
     if crowd {
@@ -68,9 +76,16 @@ fn one_table(rows: &[Value]) -> String {
             html += &format!("<td class=\"n\">{}</td>", number(float(&row["ratios"], name)));
         }
         let ops = float(row, "ops_per_second");
-        html += &format!("<td class=\"n\">{}</td><td class=\"n\">{}</td>", grouped(ops as u64), duration(1e9 / ops));
+        html += &format!(
+            "<td class=\"n\">{}</td><td class=\"n\">{}</td>",
+            grouped(ops as u64),
+            duration(1e9 / ops)
+        );
         if crowd {
-            html += &format!("<td class=\"n\">{}</td>", number(row["share_max_min"].as_f64().unwrap_or(f64::INFINITY)));
+            html += &format!(
+                "<td class=\"n\">{}</td>",
+                number(row["share_max_min"].as_f64().unwrap_or(f64::INFINITY))
+            );
             for name in ["p50", "p99", "max"] {
                 html += &format!("<td class=\"n\">{}</td>", duration(float(&row["wait_ns"], name)));
             }
@@ -87,7 +102,9 @@ fn order(order: &Value) -> String {
     match (is_wrong(order), order["doorway"] == true) {
         (true, _) => "<span class=\"no\">WRONG</span>".into(),
         (false, true) => format!("fifo, {} judged", grouped(passages)),
-        (false, false) => format!("{:.1} % overtake", 100.0 * overtakings as f64 / passages.max(1) as f64),
+        (false, false) => {
+            format!("{:.1} % overtake", 100.0 * overtakings as f64 / passages.max(1) as f64)
+        }
     }
 }
 
@@ -103,12 +120,18 @@ pub(super) fn wrong(part: &Part) -> bool {
 
 /// Values of the shared memory that were reached, beside what the paper says.
 pub(super) fn values(page: &Page, study: &Study) -> String {
-    let parts: Vec<&Part> = study.values.iter().filter_map(|job| page.parts.get(&job.command)).collect();
+    let parts: Vec<&Part> =
+        study.values.iter().filter_map(|job| page.parts.get(&job.command)).collect();
     let mut html = format!(
         "<h3>{}</h3>\n<div class=\"wide\"><table><thead><tr><th>n</th><th>k</th><th>values reached</th>",
         study.entrant.name
     );
-    study.entrant.claims.values.iter().for_each(|formula| html += &format!("<th>{}</th>", escaped(formula.name)));
+    study
+        .entrant
+        .claims
+        .values
+        .iter()
+        .for_each(|formula| html += &format!("<th>{}</th>", escaped(formula.name)));
     html += "<th>states</th><th>command</th></tr></thead><tbody>\n";
     for part in parts {
         let check = &part.result;
@@ -123,7 +146,9 @@ pub(super) fn values(page: &Page, study: &Study) -> String {
             grouped(&check["bounds"]["shared_values"])
         );
         let formulas = check["bounds"]["paper"].as_array().map_or(&[][..], Vec::as_slice);
-        formulas.iter().for_each(|formula| html += &format!("<td class=\"n\">{}</td>", grouped(&formula["value"])));
+        formulas.iter().for_each(|formula| {
+            html += &format!("<td class=\"n\">{}</td>", grouped(&formula["value"]))
+        });
         html += &format!(
             "<td class=\"n\">{}</td><td><code>doorway {command}</code></td></tr>\n",
             grouped(&check["states"])

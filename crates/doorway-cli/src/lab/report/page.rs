@@ -15,10 +15,13 @@ use crate::chart::{escaped, style};
 pub(super) fn wrong(page: &Page) -> Vec<&str> {
     let mut wrong = Vec::new();
     for study in &page.plan.studies {
-        let violated = |verdict: &Verdict<'_>| verdict.holds == Some(false) && verdict.is_claimed(study);
+        let violated =
+            |verdict: &Verdict<'_>| verdict.holds == Some(false) && verdict.is_claimed(study);
         let all = verdicts(page, study);
         let parts = study.checks.iter().map(|job| job.command.as_str());
-        wrong.extend(parts.filter(|command| all.iter().any(|it| it.command() == *command && violated(it))));
+        wrong.extend(
+            parts.filter(|command| all.iter().any(|it| it.command() == *command && violated(it))),
+        );
     }
     let benches = page.plan.locks.iter().filter_map(|job| page.parts.get(&job.command));
     wrong.extend(benches.filter(|part| locks::wrong(part)).map(|part| part.command.as_str()));
@@ -29,13 +32,18 @@ pub(super) fn wrong(page: &Page) -> Vec<&str> {
 pub(super) fn page(page: &Page) -> String {
     let mut body = head(page);
     for &problem in Problem::ALL {
-        let studies: Vec<&Study> =
-            page.plan.studies.iter().filter(|study| study.entrant.claims.problem == problem).collect();
+        let studies: Vec<&Study> = page
+            .plan
+            .studies
+            .iter()
+            .filter(|study| study.entrant.claims.problem == problem)
+            .collect();
         if !studies.is_empty() {
             body += &tables(page, problem, &studies);
         }
     }
-    let valued: Vec<_> = page.plan.studies.iter().filter(|study| !study.values.is_empty()).collect();
+    let valued: Vec<_> =
+        page.plan.studies.iter().filter(|study| !study.values.is_empty()).collect();
     if !valued.is_empty() {
         body += "<h2 id=\"values\">Values of the shared memory</h2>\n<p>The values that were reached, in every run of so many \
                  processes, beside the paper's formulas.</p>\n";
@@ -44,10 +52,17 @@ pub(super) fn page(page: &Page) -> String {
     body += "<h2 id=\"locks\">Locks</h2>\n<p>Ratios are medians over rounds in which every lock has its turn: above 1, the lock is \
              faster than the one named. Figures are of the machine that made this page.</p>\n";
     let benches = [&page.plan.native].into_iter().chain(&page.plan.locks);
-    benches.filter_map(|job| page.parts.get(&job.command)).for_each(|part| body += &locks::bench(part));
+    benches
+        .filter_map(|job| page.parts.get(&job.command))
+        .for_each(|part| body += &locks::bench(part));
     body += "<h2 id=\"details\">Algorithm by algorithm</h2>\n";
     page.plan.studies.iter().for_each(|study| body += &details(page, study));
-    format!(include_str!("page.html"), css = include_str!("page.css"), charts = style(), body = body + &commands(page),)
+    format!(
+        include_str!("page.html"),
+        css = include_str!("page.css"),
+        charts = style(),
+        body = body + &commands(page),
+    )
 }
 
 fn head(page: &Page) -> String {
@@ -62,8 +77,10 @@ fn head(page: &Page) -> String {
     let verdict = if wrong.is_empty() {
         "<p class=\"yes\">Nothing that is claimed was found to be violated.</p>\n".into()
     } else {
-        let list: String =
-            wrong.iter().map(|command| format!("<li><code>doorway {}</code></li>", escaped(command))).collect();
+        let list: String = wrong
+            .iter()
+            .map(|command| format!("<li><code>doorway {}</code></li>", escaped(command)))
+            .collect();
         format!("<p class=\"no\">Something that is claimed does not hold:</p><ul>{list}</ul>\n")
     };
     let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -78,11 +95,18 @@ fn head(page: &Page) -> String {
 }
 
 fn contents(page: &Page) -> String {
-    let problems =
-        Problem::ALL.iter().filter(|problem| page.plan.studies.iter().any(|s| s.entrant.claims.problem == **problem));
-    let problems: String = problems.map(|problem| format!("<a href=\"#{problem}\">{}</a> ", title(*problem))).collect();
-    let algorithms: String =
-        page.plan.studies.iter().map(|s| format!("<a href=\"#{0}\">{0}</a> ", s.entrant.name)).collect();
+    let problems = Problem::ALL
+        .iter()
+        .filter(|problem| page.plan.studies.iter().any(|s| s.entrant.claims.problem == **problem));
+    let problems: String = problems
+        .map(|problem| format!("<a href=\"#{problem}\">{}</a> ", title(*problem)))
+        .collect();
+    let algorithms: String = page
+        .plan
+        .studies
+        .iter()
+        .map(|s| format!("<a href=\"#{0}\">{0}</a> ", s.entrant.name))
+        .collect();
     format!(
         "<nav>{problems}<a href=\"#locks\">Locks</a> <a href=\"#commands\">All commands</a></nav>\n<nav class=\"small\">{algorithms}</nav>\n"
     )
@@ -125,7 +149,14 @@ fn tables(page: &Page, problem: Problem, studies: &[&Study]) -> String {
 }
 
 fn uses(study: &Study) -> String {
-    study.entrant.claims.primitives.iter().map(|it| Primitive::name(*it)).collect::<Vec<_>>().join(", ")
+    study
+        .entrant
+        .claims
+        .primitives
+        .iter()
+        .map(|it| Primitive::name(*it))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn details(page: &Page, study: &Study) -> String {
@@ -149,7 +180,10 @@ fn commands(page: &Page) -> String {
          <tr id=\"c-list\"><td><code>doorway lab list</code></td><td></td></tr>\n",
     );
     for job in page.plan.jobs() {
-        let seconds = page.parts.get(&job.command).map_or("not run".into(), |part| format!("{:.2}", part.seconds));
+        let seconds = page
+            .parts
+            .get(&job.command)
+            .map_or("not run".into(), |part| format!("{:.2}", part.seconds));
         html += &format!(
             "<tr><td><code>doorway {}</code></td><td class=\"n\">{seconds}</td></tr>\n",
             escaped(&job.command)

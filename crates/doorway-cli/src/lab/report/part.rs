@@ -56,11 +56,23 @@ impl Part {
             }
             Command::Lab(Lab::Rmr(args)) => (rmr::json(&args)?, Vec::new()),
             Command::Bench(args) => (bench::json(&args)?, Vec::new()),
-            _ => return Err(Failure::Usage(format!("{command}: nothing that a report is made from"))),
+            _ => {
+                return Err(Failure::Usage(format!(
+                    "{command}: nothing that a report is made from"
+                )));
+            }
         };
         let seconds = began.elapsed().as_secs_f64();
         let digest = digest_of(&result, &traces);
-        Ok(Self { format: FORMAT.into(), command: command.into(), by: by.into(), seconds, digest, result, traces })
+        Ok(Self {
+            format: FORMAT.into(),
+            command: command.into(),
+            by: by.into(),
+            seconds,
+            digest,
+            result,
+            traces,
+        })
     }
 
     /// The name of its file, and of those of its traces, without what follows the point.
@@ -73,14 +85,18 @@ impl Part {
     pub(super) fn pages(&self) -> impl Iterator<Item = (String, &Trace)> {
         let stem = Self::stem(&self.command);
         let property = |trace: &Trace| trace.property.clone().unwrap_or_default().replace(':', "-");
-        self.traces.iter().map(move |trace| (format!("traces/{stem}_{}.html", property(trace)), trace))
+        self.traces
+            .iter()
+            .map(move |trace| (format!("traces/{stem}_{}.html", property(trace)), trace))
     }
 }
 
 /// What the command line says, as if it had been typed.
 fn parsed(command: &str) -> Result<Command, Failure> {
     let words = ["doorway"].into_iter().chain(command.split(' '));
-    Cli::try_parse_from(words).map(|cli| cli.command).map_err(|error| Failure::Usage(error.to_string()))
+    Cli::try_parse_from(words)
+        .map(|cli| cli.command)
+        .map_err(|error| Failure::Usage(error.to_string()))
 }
 
 /// How long a bench takes, at least.
@@ -113,18 +129,25 @@ impl Store {
     pub(super) fn open(directory: &Path) -> Result<Self, Failure> {
         for part in ["parts", "traces"] {
             let path = directory.join(part);
-            fs::create_dir_all(&path).map_err(|error| Failure::File { verb: "create", path, error })?;
+            fs::create_dir_all(&path).map_err(|error| Failure::File {
+                verb: "create",
+                path,
+                error,
+            })?;
         }
         let path = directory.join("parts/lock");
         let lock = File::create(&path).map_err(failed("write", &path))?;
         // Where there are no locks, at least nothing is damaged: files are there at once or not at all.
         if flock(&lock, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             let directory = directory.display();
-            return Err(Failure::Usage(format!("another doorway is writing {directory}; wait for it, or try -o")));
+            return Err(Failure::Usage(format!(
+                "another doorway is writing {directory}; wait for it, or try -o"
+            )));
         }
         // A version is not enough to know a doorway by: it may have been built from other sources since.
-        let program =
-            std::env::current_exe().and_then(fs::read).map_err(failed("read", Path::new("doorway itself")))?;
+        let program = std::env::current_exe()
+            .and_then(fs::read)
+            .map_err(failed("read", Path::new("doorway itself")))?;
         let by = format!("{} {}", env!("CARGO_PKG_VERSION"), digest(&program));
         Ok(Self { directory: directory.into(), by, _lock: lock })
     }
@@ -136,7 +159,8 @@ impl Store {
 
     /// What came of a command, if this doorway has run it here and it is not damaged.
     pub(super) fn find(&self, command: &str) -> Option<Part> {
-        let part: Part = serde_json::from_str(&fs::read_to_string(self.path(command)).ok()?).ok()?;
+        let part: Part =
+            serde_json::from_str(&fs::read_to_string(self.path(command)).ok()?).ok()?;
         let whole = part.format == FORMAT && part.digest == digest_of(&part.result, &part.traces);
         (whole && part.command == command && part.by == self.by).then_some(part)
     }

@@ -48,10 +48,17 @@ impl Plan {
             (true, true) => QUICK_LOCKS.map(bench).to_vec(),
             (true, false) => {
                 let groups = GROUPS.iter().map(|group| format!("bench {}", group.name));
-                groups.map(|command| bench(&command)).filter(|job| job.command != native.command).collect()
+                groups
+                    .map(|command| bench(&command))
+                    .filter(|job| job.command != native.command)
+                    .collect()
             }
         };
-        Self { studies: entrants.iter().map(|entrant| study(entrant, quick)).collect(), native, locks }
+        Self {
+            studies: entrants.iter().map(|entrant| study(entrant, quick)).collect(),
+            native,
+            locks,
+        }
     }
 
     /// Every command.
@@ -76,7 +83,8 @@ fn bench(command: &str) -> Job {
 }
 
 fn study(entrant: &'static Entrant, quick: bool) -> Study {
-    let rmr = |rest: &str, seconds| Job { command: format!("lab rmr {} {rest}", entrant.name), seconds };
+    let rmr =
+        |rest: &str, seconds| Job { command: format!("lab rmr {} {rest}", entrant.name), seconds };
     Study {
         entrant,
         checks: checks(entrant, quick),
@@ -96,7 +104,11 @@ fn settings(entrant: &Entrant, quick: bool) -> Vec<(Setting, u64)> {
             vec![(one(two).retries(ANY_NUMBER), small), (two.passages(2), large)]
         }
         Problem::Mutex => {
-            vec![(Setting::slots(2, 1), small), (Setting::slots(3, 1), middle), (Setting::slots(4, 1), large)]
+            vec![
+                (Setting::slots(2, 1), small),
+                (Setting::slots(3, 1), middle),
+                (Setting::slots(4, 1), large),
+            ]
         }
         Problem::KExclusion => {
             let three = Setting::slots(3, 2);
@@ -128,9 +140,15 @@ fn checks(entrant: &Entrant, quick: bool) -> Vec<Job> {
     let few = &settings[..settings.len().saturating_sub(1).max(1)];
     for (setting, _) in few {
         for property in columns(claims.problem) {
-            let decided = claims.properties.contains(&property) || claims.refuted.iter().any(|it| it.0 == property);
+            let decided = claims.properties.contains(&property)
+                || claims.refuted.iter().any(|it| it.0 == property);
             if !decided && (property != Property::BoundedRegisters || claims.bound.is_some()) {
-                jobs.push(check(entrant, setting, UNCLAIMED_STATES, &format!(" --property {property}")));
+                jobs.push(check(
+                    entrant,
+                    setting,
+                    UNCLAIMED_STATES,
+                    &format!(" --property {property}"),
+                ));
             }
         }
     }
@@ -141,8 +159,16 @@ fn checks(entrant: &Entrant, quick: bool) -> Vec<Job> {
     let progress = progress(entrant);
     for (setting, most) in few {
         let tolerated = (claims.crashes)(setting.size);
-        for crashes in [tolerated, tolerated + 1].into_iter().filter(|crashes| (1..setting.size.n).contains(crashes)) {
-            jobs.push(check(entrant, setting, *most, &format!(" --crashes {crashes} --property {progress}")));
+        for crashes in [tolerated, tolerated + 1]
+            .into_iter()
+            .filter(|crashes| (1..setting.size.n).contains(crashes))
+        {
+            jobs.push(check(
+                entrant,
+                setting,
+                *most,
+                &format!(" --crashes {crashes} --property {progress}"),
+            ));
         }
     }
     let (least, most) = &settings[0];
@@ -162,7 +188,11 @@ fn checks(entrant: &Entrant, quick: bool) -> Vec<Job> {
 /// What a crash may take away.
 fn progress(entrant: &Entrant) -> Property {
     let starvation = Property::StarvationFreedom;
-    if entrant.claims.properties.contains(&starvation) { starvation } else { Property::DeadlockFreedom }
+    if entrant.claims.properties.contains(&starvation) {
+        starvation
+    } else {
+        Property::DeadlockFreedom
+    }
 }
 
 /// The properties that are shown of algorithms for a problem: with one slot, the special ones and the general ones are the
@@ -174,7 +204,9 @@ pub(super) fn columns(problem: Problem) -> Vec<Property> {
         Problem::Group => &[Property::MutualExclusion],
     };
     let shown = |property: &Property| {
-        property.suits(problem) && !left_out.contains(property) && *property != Property::BoundedDoorway
+        property.suits(problem)
+            && !left_out.contains(property)
+            && *property != Property::BoundedDoorway
     };
     Property::ALL.iter().copied().filter(shown).collect()
 }
@@ -189,7 +221,9 @@ fn check(entrant: &Entrant, setting: &Setting, most: u64, rest: &str) -> Job {
     }
     match setting.passages {
         Some(passages) => command += &format!(" --passages {passages}"),
-        None if entrant.attempts.is_some() || setting.kills.is_some() => command += " --passages unbounded",
+        None if entrant.attempts.is_some() || setting.kills.is_some() => {
+            command += " --passages unbounded"
+        }
         None => {}
     }
     if let Some(p) = setting.endless {

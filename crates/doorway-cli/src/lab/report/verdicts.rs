@@ -68,7 +68,8 @@ impl Verdict<'_> {
     pub(super) fn is_claimed(&self, study: &Study) -> bool {
         let claims = &study.entrant.claims;
         let named = claims.properties.iter().any(|property| property.name() == self.property);
-        let [n, k, sessions] = ["n", "k", "sessions"].map(|name| self.number(name).unwrap_or(0) as usize);
+        let [n, k, sessions] =
+            ["n", "k", "sessions"].map(|name| self.number(name).unwrap_or(0) as usize);
         let size = doorway_core::Size { n, k, sessions };
         named && self.crashes() as usize <= (claims.crashes)(size)
     }
@@ -107,7 +108,9 @@ impl Verdict<'_> {
     fn word(&self) -> String {
         match (self.holds, &self.trace) {
             (Some(true), _) => r#"<span class="yes">holds</span>"#.into(),
-            (Some(false), Some(trace)) => format!(r#"<a class="no" href="{}">violated</a>"#, escaped(trace)),
+            (Some(false), Some(trace)) => {
+                format!(r#"<a class="no" href="{}">violated</a>"#, escaped(trace))
+            }
             (Some(false), None) => r#"<span class="no">violated</span>"#.into(),
             (None, _) => r#"<span class="open">undecided</span>"#.into(),
         }
@@ -124,11 +127,15 @@ impl Verdict<'_> {
             ""
         };
         let (word, anchor, place) = (self.word(), self.anchor(), self.place());
-        format!(r##"{word} <a class="at" href="#{anchor}">{only}{place}<br>{states} states{so_far}</a>"##)
+        format!(
+            r##"{word} <a class="at" href="#{anchor}">{only}{place}<br>{states} states{so_far}</a>"##
+        )
     }
 
     fn is_progress(&self) -> bool {
-        [Property::StarvationFreedom, Property::DeadlockFreedom].iter().any(|it| it.name() == self.property)
+        [Property::StarvationFreedom, Property::DeadlockFreedom]
+            .iter()
+            .any(|it| it.name() == self.property)
     }
 
     /// Whether passages are not bounded.
@@ -169,9 +176,12 @@ impl Verdict<'_> {
 
 /// The cell of an algorithm and a property: a violation counts for more than what holds elsewhere.
 pub(super) fn cell(all: &[Verdict<'_>], property: Property) -> String {
-    let plain = || all.iter().filter(|verdict| verdict.property == property.name() && verdict.is_plain());
+    let plain =
+        || all.iter().filter(|verdict| verdict.property == property.name() && verdict.is_plain());
     let violated = plain().find(|verdict| verdict.holds == Some(false));
-    let holds = || plain().filter(|verdict| verdict.holds == Some(true)).max_by_key(|verdict| verdict.weight());
+    let holds = || {
+        plain().filter(|verdict| verdict.holds == Some(true)).max_by_key(|verdict| verdict.weight())
+    };
     let best = violated.or_else(holds).or_else(|| plain().max_by_key(|verdict| verdict.weight()));
     best.map_or_else(none, Verdict::cell)
 }
@@ -184,7 +194,9 @@ pub(super) fn none() -> String {
 /// How many crashes are tolerated, and what one more does, among as many processes as it was tried with.
 pub(super) fn crashes(all: &[Verdict<'_>]) -> String {
     let tried: Vec<_> = all.iter().filter(|verdict| verdict.crashes() > 0).collect();
-    let Some(n) = tried.iter().filter_map(|verdict| verdict.number("n")).max() else { return none() };
+    let Some(n) = tried.iter().filter_map(|verdict| verdict.number("n")).max() else {
+        return none();
+    };
     let mut html = String::new();
     if tried.iter().all(|verdict| verdict.holds == Some(false)) {
         html += "<b>0</b>, and ";
@@ -192,15 +204,19 @@ pub(super) fn crashes(all: &[Verdict<'_>]) -> String {
     for verdict in tried.into_iter().filter(|verdict| verdict.number("n") == Some(n)) {
         let (anchor, place) = (verdict.anchor(), verdict.place());
         let (most, word) = (verdict.crashes(), verdict.word());
-        html += &format!(r##"<b>{most}</b>: {} {word} <a class="at" href="#{anchor}">{place}</a>"##, verdict.property);
+        html += &format!(
+            r##"<b>{most}</b>: {} {word} <a class="at" href="#{anchor}">{place}</a>"##,
+            verdict.property
+        );
     }
     html
 }
 
 /// The weakest registers on which everything that is claimed was found to hold.
 pub(super) fn registers(all: &[Verdict<'_>]) -> String {
-    let on =
-        |kind: &'static str| move |verdict: &&Verdict<'_>| verdict.check["registers"] == kind && verdict.crashes() == 0;
+    let on = |kind: &'static str| {
+        move |verdict: &&Verdict<'_>| verdict.check["registers"] == kind && verdict.crashes() == 0
+    };
     for kind in ["safe", "regular"] {
         let mut of_kind = all.iter().filter(on(kind)).peekable();
         if let Some(first) = of_kind.peek() {
@@ -215,13 +231,18 @@ pub(super) fn registers(all: &[Verdict<'_>]) -> String {
 
 /// Whether numbers have a bound, and what all registers together take where they were counted.
 pub(super) fn space(all: &[Verdict<'_>], study: &Study) -> (String, String) {
-    let counted = |verdict: &&Verdict<'_>| verdict.is_plain() && verdict.check["bounds"]["bits"].is_u64();
-    let largest = all.iter().filter(counted).max_by_key(|verdict| (verdict.is_endless(), verdict.weight()));
+    let counted =
+        |verdict: &&Verdict<'_>| verdict.is_plain() && verdict.check["bounds"]["bits"].is_u64();
+    let largest =
+        all.iter().filter(counted).max_by_key(|verdict| (verdict.is_endless(), verdict.weight()));
     let bits = largest.map_or_else(none, |verdict| {
         let so_far = if verdict.check["complete"] == true { "" } else { " so far" };
         let (anchor, bits) = (verdict.anchor(), &verdict.check["bounds"]["bits"]);
         let grows = if study.entrant.claims.bound.is_none() { "grows; " } else { "" };
-        format!(r##"{grows}{bits} bits{so_far} <a class="at" href="#{anchor}">{}</a>"##, verdict.place())
+        format!(
+            r##"{grows}{bits} bits{so_far} <a class="at" href="#{anchor}">{}</a>"##,
+            verdict.place()
+        )
     });
     let bounded = match study.entrant.claims.bound {
         None => "no <small>none is claimed</small>".into(),

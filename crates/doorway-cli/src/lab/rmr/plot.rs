@@ -13,9 +13,15 @@ use crate::{
 
 /// Whether a figure of these can be written there. It is asked before anything is measured, which may take an hour.
 pub(super) fn check(path: &Path, entrants: &[&Entrant]) -> Result<(), Failure> {
-    if !path.extension().and_then(OsStr::to_str).is_some_and(|extension| extension.eq_ignore_ascii_case("svg")) {
+    if !path
+        .extension()
+        .and_then(OsStr::to_str)
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("svg"))
+    {
         let path = path.display();
-        return Err(Failure::Usage(format!("--plot {path}: a figure is an SVG file; try --plot mean.svg")));
+        return Err(Failure::Usage(format!(
+            "--plot {path}: a figure is an SVG file; try --plot mean.svg"
+        )));
     }
     if entrants.len() > FAMILIES {
         let all = entrants.len();
@@ -43,10 +49,12 @@ fn means(curve: &rmr::Curve) -> Vec<(usize, f64)> {
 }
 
 fn chart(all: &[Found]) -> Chart {
-    let schedulers: BTreeSet<_> = all.iter().flat_map(|found| &found.sweep.schedulers).cloned().collect();
+    let schedulers: BTreeSet<_> =
+        all.iter().flat_map(|found| &found.sweep.schedulers).cloned().collect();
     let schedulers = schedulers.into_iter().collect::<Vec<_>>().join(", ");
-    let (passages, seed) =
-        all.first().map_or((String::new(), 0), |found| (passages(found.sweep.passages), found.sweep.seed));
+    let (passages, seed) = all
+        .first()
+        .map_or((String::new(), 0), |found| (passages(found.sweep.passages), found.sweep.seed));
     let curve = |family: usize, found: &Found, member: usize, curve: &rmr::Curve| Curve {
         name: format!("{}, {}", found.entrant.name, curve.scheduler),
         note: format!("as claimed: {}", found.entrant.claims.rmr.dsm),
@@ -55,11 +63,18 @@ fn chart(all: &[Found]) -> Chart {
         points: means(curve),
     };
     let curves = all.iter().enumerate().flat_map(|(family, found)| {
-        found.measured.curves.iter().enumerate().map(move |(member, it)| curve(family, found, member, it))
+        found
+            .measured
+            .curves
+            .iter()
+            .enumerate()
+            .map(move |(member, it)| curve(family, found, member, it))
     });
     Chart {
         title: "Remote memory references per passage".into(),
-        x: format!("processes n; each point is one run of {passages}, seed {seed}, scheduler {schedulers}"),
+        x: format!(
+            "processes n; each point is one run of {passages}, seed {seed}, scheduler {schedulers}"
+        ),
         y: "references per passage in DSM, mean over the run".into(),
         scale: Scale::Log,
         curves: curves.collect(),
@@ -68,15 +83,22 @@ fn chart(all: &[Found]) -> Chart {
 
 /// What is drawn, in numbers.
 pub(super) fn table(all: &[Found]) -> String {
-    let curves =
-        || all.iter().flat_map(|found| found.measured.curves.iter().map(move |curve| (found, means(curve), curve)));
+    let curves = || {
+        all.iter().flat_map(|found| {
+            found.measured.curves.iter().map(move |curve| (found, means(curve), curve))
+        })
+    };
     let sizes: BTreeSet<usize> = curves().flat_map(|(_, means, _)| means).map(|(n, _)| n).collect();
     let mut rows = vec![vec!["DSM, mean".into(), "scheduler".into()]];
     rows[0].extend(sizes.iter().map(|n| format!("n = {n}")));
     for (found, means, curve) in curves() {
         let mut row = vec![found.entrant.name.into(), curve.scheduler.clone()];
-        let at =
-            |n: &usize| means.iter().find(|mean| mean.0 == *n).map_or("–".into(), |mean| format!("{:.2}", mean.1));
+        let at = |n: &usize| {
+            means
+                .iter()
+                .find(|mean| mean.0 == *n)
+                .map_or("–".into(), |mean| format!("{:.2}", mean.1))
+        };
         row.extend(sizes.iter().map(at));
         rows.push(row);
     }

@@ -14,7 +14,8 @@ use crate::table::{columns, grouped};
 /// What is fitted of a point: in words, in JSON, and which number.
 type Quantity = (&'static str, &'static str, fn(&Cost) -> f64);
 
-const QUANTITIES: [Quantity; 2] = [("worst", "max", |cost| cost.max as f64), ("mean", "mean", Cost::mean)];
+const QUANTITIES: [Quantity; 2] =
+    [("worst", "max", |cost| cost.max as f64), ("mean", "mean", Cost::mean)];
 
 /// A model: in words, in JSON, which cost of a point, and whether waiting is paid for.
 struct Model {
@@ -30,8 +31,20 @@ fn models(found: &Found) -> [Model; 2] {
     let claims = found.entrant.claims.rmr;
     let per_look = found.measured.waiting.as_ref().map(|waiting| waiting.per_look());
     [
-        Model { words: "CC", name: "cc", cost: |p| &p.cc, claim: claims.cc, per_look: per_look.map(|l| l.0) },
-        Model { words: "DSM", name: "dsm", cost: |p| &p.dsm, claim: claims.dsm, per_look: per_look.map(|l| l.1) },
+        Model {
+            words: "CC",
+            name: "cc",
+            cost: |p| &p.cc,
+            claim: claims.cc,
+            per_look: per_look.map(|l| l.0),
+        },
+        Model {
+            words: "DSM",
+            name: "dsm",
+            cost: |p| &p.dsm,
+            claim: claims.dsm,
+            per_look: per_look.map(|l| l.1),
+        },
     ]
 }
 
@@ -42,7 +55,11 @@ impl Model {
     }
 
     fn growth(&self, curve: &Curve, quantity: Quantity) -> Option<Growth> {
-        if self.is_unbounded() { None } else { curve.growth(|point| quantity.2((self.cost)(point))) }
+        if self.is_unbounded() {
+            None
+        } else {
+            curve.growth(|point| quantity.2((self.cost)(point)))
+        }
     }
 }
 
@@ -55,7 +72,8 @@ pub(super) fn text(found: &Found) -> String {
         Problem::Group => format!("sessions = {}", sweep.sessions),
         _ => format!("k = {}", sweep.k),
     };
-    let mut text = format!("{}{variant}: {among}, {passages}, seed {}\n\n", entrant.name, sweep.seed);
+    let mut text =
+        format!("{}{variant}: {among}, {passages}, seed {}\n\n", entrant.name, sweep.seed);
     text.push_str(&points(found));
     for (size, unfit) in &measured.refused {
         text.push_str(&format!("  n = {}: {unfit}\n", size.n));
@@ -103,8 +121,11 @@ fn points(found: &Found) -> String {
 }
 
 fn fits(found: &Found) -> String {
-    let mut rows =
-        vec![["fitted", "scheduler", "by", "R²", "R² over n", "class", "the paper"].map(String::from).to_vec()];
+    let mut rows = vec![
+        ["fitted", "scheduler", "by", "R²", "R² over n", "class", "the paper"]
+            .map(String::from)
+            .to_vec(),
+    ];
     for model in models(found) {
         if model.is_unbounded() {
             let row = [model.words, "all", "not fitted", "–", "–", "unbounded", model.claim];
@@ -123,7 +144,9 @@ fn fits(found: &Found) -> String {
                         row.push(format!("{:.4}", growth.over_n.r2));
                         row.push(growth.class.to_string());
                     }
-                    None => row.extend(["–", "", "", &format!("fewer than {FEWEST} sizes")].map(String::from)),
+                    None => row.extend(
+                        ["–", "", "", &format!("fewer than {FEWEST} sizes")].map(String::from),
+                    ),
                 }
                 row.push(model.claim.into());
                 rows.push(row);
@@ -151,11 +174,16 @@ fn waiting(measured: &Measured) -> String {
         row
     };
     let (cc, dsm) = waiting.per_look();
-    columns(&[header, row("CC", cc, &|i| waiting.costs[i].cc), row("DSM", dsm, &|i| waiting.costs[i].dsm)])
+    columns(&[
+        header,
+        row("CC", cc, &|i| waiting.costs[i].cc),
+        row("DSM", dsm, &|i| waiting.costs[i].dsm),
+    ])
 }
 
 fn exact(all: &[Exact]) -> String {
-    let mut rows = vec![["the most over all runs", "CC", "DSM", "explored"].map(String::from).to_vec()];
+    let mut rows =
+        vec![["the most over all runs", "CC", "DSM", "explored"].map(String::from).to_vec()];
     for Exact { size, maxima } in all {
         let why = |most: &Most| match most {
             Most::Unknown(why) => Some(why.clone()),
@@ -211,8 +239,11 @@ fn object(found: &Found) -> Value {
         .collect();
     let waiting = measured.waiting.as_ref().map(|waiting| {
         let (cc, dsm) = waiting.per_look();
-        let costs: Vec<_> =
-            waiting.costs.iter().map(|c| json!({ "steps": c.steps, "cc": c.cc, "dsm": c.dsm })).collect();
+        let costs: Vec<_> = waiting
+            .costs
+            .iter()
+            .map(|c| json!({ "steps": c.steps, "cc": c.cc, "dsm": c.dsm }))
+            .collect();
         json!({ "costs": costs, "per_look": { "cc": cc, "dsm": dsm } })
     });
     json!({

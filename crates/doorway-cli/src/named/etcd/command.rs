@@ -11,7 +11,8 @@ use std::{
 use rustix::{
     io::Errno,
     process::{
-        Pid, PidfdFlags, Signal, getpid, getppid, pidfd_open, pidfd_send_signal, set_parent_process_death_signal,
+        Pid, PidfdFlags, Signal, getpid, getppid, pidfd_open, pidfd_send_signal,
+        set_parent_process_death_signal,
     },
 };
 use tokio::time::sleep;

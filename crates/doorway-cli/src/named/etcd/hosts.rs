@@ -14,7 +14,10 @@ pub(super) fn resolve_within() {
         // SAFETY: declared as in <nss.h>. It copies both texts, under a lock of its own.
         unsafe {
             unsafe extern "C" {
-                fn __nss_configure_lookup(database: *const c_char, services: *const c_char) -> c_int;
+                fn __nss_configure_lookup(
+                    database: *const c_char,
+                    services: *const c_char,
+                ) -> c_int;
             }
             __nss_configure_lookup(c"hosts".as_ptr(), c"files dns".as_ptr());
         }

@@ -2,7 +2,9 @@
 
 use std::{io, process::Command, time::Duration};
 
-use doorway_etcd::{Error, GroupLock, Lock, NotYet, Permit, Place, Semaphore, keys::ROOT, txn::get};
+use doorway_etcd::{
+    Error, GroupLock, Lock, NotYet, Permit, Place, Semaphore, keys::ROOT, txn::get,
+};
 use rustix::{io::Errno, process::Pid};
 use signal_hook::low_level::emulate_default_handler;
 use tokio::{task::JoinHandle, time::timeout};
@@ -52,11 +54,21 @@ impl Remote {
             let store = &cluster.store;
             let lock = match &args.session {
                 None => Kind::Slots(store.semaphore(&args.name, args.slots.unwrap_or(1)).await?),
-                Some(session) => Kind::Sessions(store.group_lock(&args.name, args.slots).await?, session.clone()),
+                Some(session) => {
+                    Kind::Sessions(store.group_lock(&args.name, args.slots).await?, session.clone())
+                }
             };
-            Ok((lock, store.client().range(get(ROOT)).await?.header.map_or(0, |header| header.cluster_id)))
+            Ok((
+                lock,
+                store.client().range(get(ROOT)).await?.header.map_or(0, |header| header.cluster_id),
+            ))
         })?;
-        Ok(Self { cluster, lock, id, stop: Stop { signal: args.lease.lost_signal, grace: args.lease.lost_grace } })
+        Ok(Self {
+            cluster,
+            lock,
+            id,
+            stop: Stop { signal: args.lease.lost_signal, grace: args.lease.lost_grace },
+        })
     }
 
     fn lock(&self) -> &Lock {
@@ -91,7 +103,10 @@ impl Remote {
 
     fn close(&self) {
         // If that does not work it comes back when the lease ends.
-        let _ = self.cluster.runtime.block_on(async { timeout(GOODBYE, self.cluster.store.close()).await });
+        let _ = self
+            .cluster
+            .runtime
+            .block_on(async { timeout(GOODBYE, self.cluster.store.close()).await });
     }
 }
 
@@ -154,7 +169,11 @@ impl Asked for Remote {
         waiting.place.ahead()
     }
 
-    fn wait(&self, waiting: Waiting, limit: Duration) -> Result<Result<Holding<'_>, Waiting>, Failure> {
+    fn wait(
+        &self,
+        waiting: Waiting,
+        limit: Duration,
+    ) -> Result<Result<Holding<'_>, Waiting>, Failure> {
         let Waiting { place, mut calls } = waiting;
         match self.unless_called(&mut calls, place.wait_timeout(limit)) {
             Ok(permit) => Ok(Ok(Holding { lock: self, permit, calls, guard: None })),
@@ -196,7 +215,8 @@ impl Held for Holding<'_> {
             Err(error) => return Ok(Err(error)),
         };
         let handle = command::handle(&child).inspect_err(|_| _ = child.kill()).map_err(cannot)?;
-        let (lost, stop, name) = (self.permit.lost(), self.lock.stop, self.lock.lock().name().to_string());
+        let (lost, stop, name) =
+            (self.permit.lost(), self.lock.stop, self.lock.lock().name().to_string());
         self.guard = Some(self.lock.cluster.runtime.spawn(async move {
             lost.await;
             output::say(format_args!("{name} is lost: the command is stopped"));

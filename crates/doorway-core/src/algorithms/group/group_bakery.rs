@@ -7,8 +7,8 @@
 
 use super::wait_either;
 use crate::{
-    Algorithm, Array, Claims, Exclusion, Fate, Homes, Layout, Mutant, Primitive, Problem, Property, RegisterKind,
-    Registers, Rmr, Session, Setting, Size, Ticket, Unfit, others,
+    Algorithm, Array, Claims, Exclusion, Fate, Homes, Layout, Mutant, Primitive, Problem, Property,
+    RegisterKind, Registers, Rmr, Session, Setting, Size, Ticket, Unfit, others,
 };
 
 /// The Generalized Lamport's Bakery.
@@ -36,7 +36,10 @@ impl Algorithm for GroupBakery {
             Property::DeadlockFreedom,
             Property::BoundedExit,
         ],
-        refuted: &[(Property::Fife, Setting::group(2, 2)), (Property::StrongConcurrentEntry, Setting::group(2, 2))],
+        refuted: &[
+            (Property::Fife, Setting::group(2, 2)),
+            (Property::StrongConcurrentEntry, Setting::group(2, 2)),
+        ],
         invariants: &[],
         registers: RegisterKind::Atomic,
         crashes: |_| 0,
@@ -70,7 +73,13 @@ impl<M: Registers> Exclusion<M> for GroupBakery {
     fn keep(&self, _: usize) {}
 
     #[inline]
-    fn doorway(&self, m: &mut M, p: usize, mysession: Session, (): ()) -> Result<(Session, Ticket), M::Halt> {
+    fn doorway(
+        &self,
+        m: &mut M,
+        p: usize,
+        mysession: Session,
+        (): (),
+    ) -> Result<(Session, Ticket), M::Halt> {
         let swaps = m.mutant("swaps-lines-3-and-4");
         if swaps {
             m.line(4);
@@ -87,10 +96,12 @@ impl<M: Registers> Exclusion<M> for GroupBakery {
         m.line(5);
         let conflicting = m.mutant("numbers-of-other-sessions");
         let max = m.fold(others(p, self.n), Ticket::ZERO, |m, max, j| {
-            let minds = !conflicting || !m.test(self.session.at(j), |session| mysession.admits(session))?;
+            let minds =
+                !conflicting || !m.test(self.session.at(j), |session| mysession.admits(session))?;
             Ok(if minds { max.max(m.read(self.token.at(j))?) } else { max })
         })?;
-        let mine = if m.mutant("token-not-larger") && max != Ticket::ZERO { max } else { max.succ() };
+        let mine =
+            if m.mutant("token-not-larger") && max != Ticket::ZERO { max } else { max.succ() };
         m.write(self.token.at(p), mine)?;
         if m.mutant("session-after-token") {
             m.line(4);
@@ -104,20 +115,35 @@ impl<M: Registers> Exclusion<M> for GroupBakery {
     }
 
     #[inline]
-    fn waiting(&self, m: &mut M, p: usize, pass: (Session, Ticket)) -> Result<(Session, Ticket), M::Halt> {
+    fn waiting(
+        &self,
+        m: &mut M,
+        p: usize,
+        pass: (Session, Ticket),
+    ) -> Result<(Session, Ticket), M::Halt> {
         let (mysession, mine) = pass;
         let ids = !m.mutant("compares-without-ids");
         m.each(others(p, self.n), |m, j| {
             if !m.drops(8) {
                 m.line(8);
                 let whoever = m.mutant("line-8-minds-own-session");
-                let admitted = |session| mysession.admits(session) && !(whoever && session != Session::NONE);
-                wait_either(m, self.choosing.at(j), |choosing| !choosing, self.session.at(j), admitted)?;
+                let admitted =
+                    |session| mysession.admits(session) && !(whoever && session != Session::NONE);
+                wait_either(
+                    m,
+                    self.choosing.at(j),
+                    |choosing| !choosing,
+                    self.session.at(j),
+                    admitted,
+                )?;
             }
             m.line(9);
             let whoever = m.mutant("line-9-minds-own-session");
-            let admitted = |session| mysession.admits(session) && !(whoever && session != Session::NONE);
-            let after = |token| token == Ticket::ZERO || if ids { (mine, p) < (token, j) } else { mine <= token };
+            let admitted =
+                |session| mysession.admits(session) && !(whoever && session != Session::NONE);
+            let after = |token| {
+                token == Ticket::ZERO || if ids { (mine, p) < (token, j) } else { mine <= token }
+            };
             wait_either(m, self.token.at(j), after, self.session.at(j), admitted)
         })?;
         Ok(pass)
@@ -157,7 +183,11 @@ const MUTANTS: &[Mutant] = &[
         change: "line 4 comes after line 5: the session is announced too late",
         fate: Fate::breaks_in(Property::SessionExclusion, Setting::group(2, 2)),
     },
-    Mutant { name: "swaps-lines-3-and-4", change: "the session is announced before choosing", fate: Fate::Harmless },
+    Mutant {
+        name: "swaps-lines-3-and-4",
+        change: "the session is announced before choosing",
+        fate: Fate::Harmless,
+    },
     Mutant {
         name: "token-not-larger",
         change: "line 5 takes the largest token itself, not one more",
@@ -199,5 +229,9 @@ const MUTANTS: &[Mutant] = &[
         change: "the session is not reset: the next choice begins in the name of the last session",
         fate: Fate::breaks_in(Property::ConcurrentEntry, Setting::group(2, 2)),
     },
-    Mutant { name: "swaps-lines-12-and-13", change: "the session is reset before the token", fate: Fate::Harmless },
+    Mutant {
+        name: "swaps-lines-12-and-13",
+        change: "the session is reset before the token",
+        fate: Fate::Harmless,
+    },
 ];

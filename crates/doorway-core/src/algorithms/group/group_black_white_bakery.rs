@@ -8,9 +8,9 @@ use core::fmt;
 
 use super::wait_either;
 use crate::{
-    Algorithm, Array, Claims, Exclusion, Fate, Home, Homes, Invariant, Layout, Mutant, Property, Register, Registers,
-    Session, Setting, Size, Unfit, Value, algorithms::group::GroupBakery, algorithms::mutex::Color, one_word, others,
-    plain_local,
+    Algorithm, Array, Claims, Exclusion, Fate, Home, Homes, Invariant, Layout, Mutant, Property,
+    Register, Registers, Session, Setting, Size, Unfit, Value, algorithms::group::GroupBakery,
+    algorithms::mutex::Color, one_word, others, plain_local,
 };
 
 /// A token: session, colour and number in one register. Its number is bounded, so it is a plain one that the lab does not
@@ -137,7 +137,13 @@ pub(super) fn opposite_color<M: Registers>(
 impl GroupBlackWhiteBakery {
     /// Lines 17-22 for one j: waits until j does not come before p.
     #[inline(always)]
-    fn wait_for<M: Registers>(&self, m: &mut M, p: usize, mine: Token, j: usize) -> Result<(), M::Halt> {
+    fn wait_for<M: Registers>(
+        &self,
+        m: &mut M,
+        p: usize,
+        mine: Token,
+        j: usize,
+    ) -> Result<(), M::Halt> {
         let mycolor = mine.color;
         let admits = |token: Token| mine.session.admits(token.session);
         if !m.drops(17) {
@@ -149,7 +155,9 @@ impl GroupBlackWhiteBakery {
             m.line(19);
             let stays = m.mutant("line-19-minds-other-color");
             return m.wait(self.token.at(j), |token| {
-                (mine.number, p) < (token.number, j) || token.color != mycolor && !stays || admits(token)
+                (mine.number, p) < (token.number, j)
+                    || token.color != mycolor && !stays
+                    || admits(token)
             });
         }
         m.line(21);
@@ -181,7 +189,10 @@ impl GroupBlackWhiteBakery {
     fn reset<M: Registers>(&self, m: &mut M, p: usize, mine: Token) -> Result<(), M::Halt> {
         m.line(34);
         let kept = m.mutant("color-not-reset") || m.mutant("naive");
-        m.write(self.token.at(p), Token { color: if kept { mine.color } else { None }, ..Token::NONE })
+        m.write(
+            self.token.at(p),
+            Token { color: if kept { mine.color } else { None }, ..Token::NONE },
+        )
     }
 }
 
@@ -212,8 +223,10 @@ impl<M: Registers> Exclusion<M> for GroupBlackWhiteBakery {
         m.line(5);
         let mycolor = m.read(self.global_color)?;
         m.line(8);
-        let (any_session, any_color) =
-            (m.mutant("numbers-of-any-session") || m.mutant("naive"), m.mutant("numbers-of-any-color"));
+        let (any_session, any_color) = (
+            m.mutant("numbers-of-any-session") || m.mutant("naive"),
+            m.mutant("numbers-of-any-color"),
+        );
         let max = m.fold(others(p, self.n), 0, |m, max: u32, j| {
             let other = m.read(self.token.at(j))?;
             let colored = other.color == Some(mycolor) || any_color;
@@ -265,7 +278,11 @@ const MUTANTS: &[Mutant] = &[
         change: "choosing is not announced",
         fate: Fate::breaks_in(Property::SessionExclusion, Setting::group(2, 2)),
     },
-    Mutant { name: "swaps-lines-3-and-4", change: "choosing is announced before the session", fate: Fate::Harmless },
+    Mutant {
+        name: "swaps-lines-3-and-4",
+        change: "choosing is announced before the session",
+        fate: Fate::Harmless,
+    },
     Mutant {
         name: "numbers-of-any-session",
         change: "line 9 counts tokens of one's own session, too",
@@ -301,7 +318,11 @@ const MUTANTS: &[Mutant] = &[
         change: "who has number 1 flips GlobalColor, too",
         fate: Fate::breaks_in(Property::SessionExclusion, Setting::group(3, 2).passages(2)),
     },
-    Mutant { name: "without-line-26", change: "GlobalColor is flipped whoever else is active", fate: Fate::Harmless },
+    Mutant {
+        name: "without-line-26",
+        change: "GlobalColor is flipped whoever else is active",
+        fate: Fate::Harmless,
+    },
     Mutant { name: "color-not-reset", change: "line 34 keeps the colour", fate: Fate::Harmless },
     Mutant {
         name: "resets-before-flip",

@@ -9,8 +9,8 @@
 
 use super::{GroupBakery, wait_either};
 use crate::{
-    Algorithm, Array, Claims, Exclusion, Fate, Homes, Layout, Mutant, Property, Registers, Session, Set, Setting, Size,
-    Ticket, Unfit, others,
+    Algorithm, Array, Claims, Exclusion, Fate, Homes, Layout, Mutant, Property, Registers, Session,
+    Set, Setting, Size, Ticket, Unfit, others,
 };
 
 /// A group bakery with FIFE and strong concurrent entry.
@@ -59,7 +59,11 @@ impl StrongGroupBakery {
     /// One more than the largest token of the others, or `least` if that is more.
     #[inline(always)]
     fn next<M: Registers>(&self, m: &mut M, p: usize, least: Ticket) -> Result<Ticket, M::Halt> {
-        m.fold(others(p, self.n), least, |m, next, j| Ok(next.max(m.read(self.token.at(j))?.succ())))
+        m.fold(
+            others(p, self.n),
+            least,
+            |m, next, j| Ok(next.max(m.read(self.token.at(j))?.succ())),
+        )
     }
 }
 
@@ -72,7 +76,13 @@ impl<M: Registers> Exclusion<M> for StrongGroupBakery {
     fn keep(&self, _: usize) {}
 
     #[inline]
-    fn doorway(&self, m: &mut M, p: usize, mysession: Session, (): ()) -> Result<Self::Pass, M::Halt> {
+    fn doorway(
+        &self,
+        m: &mut M,
+        p: usize,
+        mysession: Session,
+        (): (),
+    ) -> Result<Self::Pass, M::Halt> {
         let first = Ticket::ZERO.succ();
         m.line(1);
         m.write(self.session.at(p), mysession)?;
@@ -101,7 +111,9 @@ impl<M: Registers> Exclusion<M> for StrongGroupBakery {
         }
         m.line(7);
         let found = m.fold(others(p, self.n), Set::none(self.n), |m, found: Set, j| {
-            let waits = m.test(self.choosing.at(j), |bound| bound != Ticket::ZERO && (bound, j) < (mine, p))?;
+            let waits = m.test(self.choosing.at(j), |bound| {
+                bound != Ticket::ZERO && (bound, j) < (mine, p)
+            })?;
             Ok(if waits { found.with(j) } else { found })
         })?;
         Ok((mysession, mine, found))

@@ -16,8 +16,8 @@ use core::ops::ControlFlow::{Break, Continue};
 
 use super::{GroupBlackWhiteBakery, ONE_FLIP, Token, opposite_color};
 use crate::{
-    Algorithm, Array, Claims, Exclusion, Fate, Home, Homes, Invariant, Layout, Mutant, Property, Register, Registers,
-    Session, Setting, Size, Unfit, algorithms::mutex::Color, others,
+    Algorithm, Array, Claims, Exclusion, Fate, Home, Homes, Invariant, Layout, Mutant, Property,
+    Register, Registers, Session, Setting, Size, Unfit, algorithms::mutex::Color, others,
 };
 
 /// A bounded group bakery with FIFE and strong concurrent entry.
@@ -79,7 +79,11 @@ type Marks = (Marked, Marked);
 /// Line 1: asks for a session, with the mark that the last choice for it did not have.
 #[inline(always)]
 fn mark(session: Session, (last, before): Marks) -> Marks {
-    if session == last.0 { ((session, !last.1), before) } else { ((session, session == before.0 && !before.1), last) }
+    if session == last.0 {
+        ((session, !last.1), before)
+    } else {
+        ((session, session == before.0 && !before.1), last)
+    }
 }
 
 /// Whether it is a choice in progress that `mine` minds.
@@ -109,14 +113,15 @@ impl StrongGroupBlackWhiteBakery {
         let (ids, minds_choices) = (m.mutant("ties-by-id"), m.mutant("line-9-minds-choices"));
         m.repeat((), |m, ()| {
             let token = m.read(self.token.at(j))?;
-            let passes = if mine.session.admits(token.session) || token.color.is_none() && !minds_choices {
-                true
-            } else if token.color == mine.color {
-                let tie = if ids { p < j } else { mine.session < token.session };
-                mine.number < token.number || mine.number == token.number && tie
-            } else {
-                m.test(self.global_color, |color| Some(color) != mine.color)?
-            };
+            let passes =
+                if mine.session.admits(token.session) || token.color.is_none() && !minds_choices {
+                    true
+                } else if token.color == mine.color {
+                    let tie = if ids { p < j } else { mine.session < token.session };
+                    mine.number < token.number || mine.number == token.number && tie
+                } else {
+                    m.test(self.global_color, |color| Some(color) != mine.color)?
+                };
             Ok(if passes { Break(()) } else { Continue(()) })
         })
     }
@@ -150,7 +155,13 @@ impl<M: Registers> Exclusion<M> for StrongGroupBlackWhiteBakery {
     }
 
     #[inline]
-    fn doorway(&self, m: &mut M, p: usize, mysession: Session, marks: Marks) -> Result<Self::Pass, M::Halt> {
+    fn doorway(
+        &self,
+        m: &mut M,
+        p: usize,
+        mysession: Session,
+        marks: Marks,
+    ) -> Result<Self::Pass, M::Halt> {
         let marks = if m.mutant("one-mark") {
             Marks::default()
         } else if m.mutant("marks-of-any-session") {
@@ -194,7 +205,12 @@ impl<M: Registers> Exclusion<M> for StrongGroupBlackWhiteBakery {
     }
 
     #[inline]
-    fn waiting(&self, m: &mut M, p: usize, (mine, found, marks): Self::Pass) -> Result<Self::Pass, M::Halt> {
+    fn waiting(
+        &self,
+        m: &mut M,
+        p: usize,
+        (mine, found, marks): Self::Pass,
+    ) -> Result<Self::Pass, M::Halt> {
         m.each(others(p, self.n), |m, j| self.wait_for(m, (p, mine), j, found[j]))?;
         Ok((mine, Vec::new(), marks))
     }
@@ -303,7 +319,11 @@ const MUTANTS: &[Mutant] = &[
         change: "who has number 1 flips GlobalColor, too",
         fate: Fate::breaks_in(Property::Invariant(ONE_FLIP), Setting::group(3, 2).passages(1)),
     },
-    Mutant { name: "without-line-12", change: "GlobalColor is flipped whoever else is active", fate: Fate::Harmless },
+    Mutant {
+        name: "without-line-12",
+        change: "GlobalColor is flipped whoever else is active",
+        fate: Fate::Harmless,
+    },
     Mutant {
         name: "resets-before-flip",
         change: "line 14 comes before lines 11 to 13",

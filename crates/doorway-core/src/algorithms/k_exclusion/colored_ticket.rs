@@ -14,7 +14,9 @@ use super::{
     quant::{Counted, Format, Quant},
     tickets::{Blocks, Colored, Pointers},
 };
-use crate::{Algorithm, Claims, Fate, Formula, Home, Layout, Memory, Mutant, Property, Size, Unfit};
+use crate::{
+    Algorithm, Claims, Fate, Formula, Home, Layout, Memory, Mutant, Property, Size, Unfit,
+};
 
 /// Figures 6 and 7, and what mutants change in them.
 #[derive(Clone, Copy, Debug)]
@@ -160,14 +162,18 @@ impl Algorithm for ColoredTicket {
             (1..=size.k).for_each(|i| quant.increment(at(i).color, k));
         }
         let format = Format::new(blocks.last(), k);
-        let init = Counted { format, pointers: Pointers { issue: at(0), valid: at(size.k) }, quant };
+        let init =
+            Counted { format, pointers: Pointers { issue: at(0), valid: at(size.k) }, quant };
         Ok(Self { system, shared: layout.formatted("V", Home::Nobody, init, format) })
     }
 }
 
 /// The paper has two upper bounds, neither of which is reached, and a lower one for every solution.
 const VALUES: &[Formula] = &[
-    Formula { name: "at least C(N-k, 2), section 5", of: |size| choose((size.n - size.k) as u64, 2) },
+    Formula {
+        name: "at least C(N-k, 2), section 5",
+        of: |size| choose((size.n - size.k) as u64, 2),
+    },
     Formula {
         name: "at most (k+1)·C(2k,k)·M², Theorem 4.1",
         of: |size| {
@@ -220,7 +226,11 @@ const MUTANTS: &[Mutant] = &[
         change: "LEADS asks for > where the colours are the same",
         fate: Fate::breaks(Property::KExclusion, 2),
     },
-    Mutant { name: "leads-or-equal", change: "LEADS asks for ≤ where the colours differ", fate: Fate::Harmless },
+    Mutant {
+        name: "leads-or-equal",
+        change: "LEADS asks for ≤ where the colours differ",
+        fate: Fate::Harmless,
+    },
     Mutant {
         name: "blocks-of-max",
         change: "M is max(k, N - k), and VALID starts in the place of ticket k",
@@ -256,7 +266,11 @@ const MUTANTS: &[Mutant] = &[
         change: "VALID takes a new colour when it does not lead, and ISSUE's when it does",
         fate: Fate::breaks(Property::KExclusion, 2),
     },
-    Mutant { name: "never-counts", change: "QUANT stays as it is", fate: Fate::breaks(Property::KExclusion, 2) },
+    Mutant {
+        name: "never-counts",
+        change: "QUANT stays as it is",
+        fate: Fate::breaks(Property::KExclusion, 2),
+    },
     Mutant {
         name: "counts-the-old-color",
         change: "QUANT is updated before VALID moves on",
@@ -267,7 +281,11 @@ const MUTANTS: &[Mutant] = &[
         change: "the old ticket is discarded before a colour is looked for",
         fate: Fate::breaks(Property::KExclusion, 2),
     },
-    Mutant { name: "new-color-from-above", change: "NEW_COLOR looks from k downwards", fate: Fate::Harmless },
+    Mutant {
+        name: "new-color-from-above",
+        change: "NEW_COLOR looks from k downwards",
+        fate: Fate::Harmless,
+    },
     Mutant {
         name: "returns-before-increment",
         change: "TAKE_NEXT_TICKET returns ISSUE as it was",
@@ -363,7 +381,8 @@ mod tests {
                     (shared.word(), held)
                 })
             });
-            let new: Vec<_> = enters.into_iter().chain(leaves).filter(|next| seen.insert(next.clone())).collect();
+            let new: Vec<_> =
+                enters.into_iter().chain(leaves).filter(|next| seen.insert(next.clone())).collect();
             todo.extend(new);
         }
         seen.iter().map(|(word, _)| word).collect::<BTreeSet<_>>().len()

@@ -8,8 +8,8 @@
 use core::ops::ControlFlow::{Break, Continue};
 
 use crate::{
-    Algorithm, Array, Claims, Exclusion, Extended, Fate, Grid, Homes, Layout, Mutant, Primitive, Problem, Property,
-    RegisterKind, Registers, Rmr, Set, Setting, Size, Ticket, Unfit, others,
+    Algorithm, Array, Claims, Exclusion, Extended, Fate, Grid, Homes, Layout, Mutant, Primitive,
+    Problem, Property, RegisterKind, Registers, Rmr, Set, Setting, Size, Ticket, Unfit, others,
 };
 
 /// Danek's k-Bakery.
@@ -71,7 +71,12 @@ impl KBakery {
 
     /// Lines 14-15. `last` is the ticket of the passage before.
     #[inline(always)]
-    pub(super) fn choose<M: Registers>(&self, m: &mut M, p: usize, last: Ticket) -> Result<Ticket, M::Halt> {
+    pub(super) fn choose<M: Registers>(
+        &self,
+        m: &mut M,
+        p: usize,
+        last: Ticket,
+    ) -> Result<Ticket, M::Halt> {
         if !m.drops(14) {
             m.line(14);
             let old = if m.mutant("line-14-writes-zero") { Ticket::ZERO } else { last };
@@ -79,15 +84,22 @@ impl KBakery {
         }
         m.line(15);
         let own = if m.mutant("own-ticket-not-counted") { Ticket::ZERO } else { last };
-        let max = m.fold(others(p, self.n), own, |m, max, i| Ok(max.max(m.read(self.ticket.at(i))?)))?;
-        let mine = if m.mutant("ticket-not-larger") && max != Ticket::ZERO { max } else { max.succ() };
+        let max =
+            m.fold(others(p, self.n), own, |m, max, i| Ok(max.max(m.read(self.ticket.at(i))?)))?;
+        let mine =
+            if m.mutant("ticket-not-larger") && max != Ticket::ZERO { max } else { max.succ() };
         m.write(self.ticket.at(p), mine)?;
         Ok(mine)
     }
 
     /// Line 16.
     #[inline(always)]
-    pub(super) fn announce<M: Registers>(&self, m: &mut M, p: usize, mine: Ticket) -> Result<(), M::Halt> {
+    pub(super) fn announce<M: Registers>(
+        &self,
+        m: &mut M,
+        p: usize,
+        mine: Ticket,
+    ) -> Result<(), M::Halt> {
         if m.drops(16) {
             return Ok(());
         }
@@ -131,7 +143,8 @@ impl KBakery {
     #[inline(always)]
     pub(super) fn withdraw<M: Registers>(&self, m: &mut M, p: usize) -> Result<(), M::Halt> {
         m.line(25);
-        let what = if m.mutant("leaves-its-zero") { Extended(Ticket::ZERO) } else { Extended::INFINITY };
+        let what =
+            if m.mutant("leaves-its-zero") { Extended(Ticket::ZERO) } else { Extended::INFINITY };
         self.tell(m, p, what)
     }
 }
@@ -169,7 +182,9 @@ impl<M: Registers> Exclusion<M> for KBakery {
     #[inline]
     fn exit(&self, m: &mut M, p: usize, mine: Ticket) -> Result<Ticket, M::Halt> {
         if m.mutant("waits-to-leave") {
-            m.each(others(p, self.n), |m, i| m.wait(self.want.at(i, p), |Extended(want)| want > mine))?;
+            m.each(others(p, self.n), |m, i| {
+                m.wait(self.want.at(i, p), |Extended(want)| want > mine)
+            })?;
         }
         self.withdraw(m, p)?;
         Ok(mine)

@@ -8,8 +8,8 @@ use core::ops::ControlFlow::{Break, Continue};
 
 use super::KBakery;
 use crate::{
-    Algorithm, Claims, Exclusion, Fate, Grid, Homes, Layout, Mutant, Property, Registers, Set, Setting, Size, Ticket,
-    Unfit, others,
+    Algorithm, Claims, Exclusion, Fate, Grid, Homes, Layout, Mutant, Property, Registers, Set,
+    Setting, Size, Ticket, Unfit, others,
 };
 
 /// Danek's k-Bakery with FIFE.
@@ -179,9 +179,17 @@ const MUTANTS: &[Mutant] = &[
         change: "line 23 comes right after line 15",
         fate: Fate::breaks_at(Property::KExclusion, 3, 1),
     },
-    Mutant { name: "without-line-22", change: "nobody looks whether it is captured", fate: SECTION_5 },
+    Mutant {
+        name: "without-line-22",
+        change: "nobody looks whether it is captured",
+        fate: SECTION_5,
+    },
     Mutant { name: "without-line-23", change: "nobody is captured", fate: SECTION_5 },
-    Mutant { name: "captures-on-leaving", change: "line 23 comes after the critical section", fate: SECTION_5 },
+    Mutant {
+        name: "captures-on-leaving",
+        change: "line 23 comes after the critical section",
+        fate: SECTION_5,
+    },
     Mutant {
         name: "captured-only-if-nobody-left",
         change: "line 22 is skipped while anybody is in the predecessor set",

@@ -11,8 +11,8 @@ use alloc::{vec, vec::Vec};
 
 use super::KBakeryFife;
 use crate::{
-    Algorithm, Array, Claims, Exclusion, Extended, Fate, Grid, Homes, Layout, Local, Mutant, Property, RegisterKind,
-    Registers, Relabel, Set, Setting, Size, Ticket, Unfit, Value, others,
+    Algorithm, Array, Claims, Exclusion, Extended, Fate, Grid, Homes, Layout, Local, Mutant,
+    Property, RegisterKind, Registers, Relabel, Set, Setting, Size, Ticket, Unfit, Value, others,
 };
 
 /// Danek's k-Bakery on safe registers.
@@ -41,8 +41,11 @@ impl<T: Value<Format = ()> + Copy> Copies<T> {
     /// Writes copy 1, then copy 2.
     #[inline(always)]
     fn write<M: Registers>(&self, m: &mut M, p: usize, i: usize, value: T) -> Result<(), M::Halt> {
-        let (first, second) =
-            if m.mutant("writes-as-read") { (&self.second, &self.first) } else { (&self.first, &self.second) };
+        let (first, second) = if m.mutant("writes-as-read") {
+            (&self.second, &self.first)
+        } else {
+            (&self.first, &self.second)
+        };
         m.write(first.at(p, i), value)?;
         if m.mutant("one-copy") { Ok(()) } else { m.write(second.at(p, i), value) }
     }
@@ -90,8 +93,12 @@ impl Local for Own {
 impl Algorithm for KBakerySafe {
     const NAME: &'static str = "k-bakery-safe";
 
-    const CLAIMS: Claims =
-        Claims { figure: "Fig. 3", registers: RegisterKind::Safe, mutants: MUTANTS, ..KBakeryFife::CLAIMS };
+    const CLAIMS: Claims = Claims {
+        figure: "Fig. 3",
+        registers: RegisterKind::Safe,
+        mutants: MUTANTS,
+        ..KBakeryFife::CLAIMS
+    };
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
         super::fits::<Self>(size)?;
@@ -114,7 +121,13 @@ impl KBakerySafe {
 
     /// Lines 37-39: `before` without those whom I come before.
     #[inline(always)]
-    fn thin_out<M: Registers>(&self, m: &mut M, p: usize, mine: Ticket, before: Set) -> Result<Set, M::Halt> {
+    fn thin_out<M: Registers>(
+        &self,
+        m: &mut M,
+        p: usize,
+        mine: Ticket,
+        before: Set,
+    ) -> Result<Set, M::Halt> {
         m.line(38);
         m.fold(before.iter(), before, |m, before, i| {
             let after = self.want.test(m, i, p, |Extended(want)| (mine, p) < (want, i))?;
@@ -166,7 +179,9 @@ impl<M: Registers> Exclusion<M> for KBakerySafe {
             self.tell(m, p, Extended(own.ticket))?;
         }
         m.line(31);
-        let max = m.fold(others(p, self.n), own.ticket, |m, max, i| Ok(max.max(m.read(self.ticket.at(i))?)))?;
+        let max = m.fold(others(p, self.n), own.ticket, |m, max, i| {
+            Ok(max.max(m.read(self.ticket.at(i))?))
+        })?;
         own.ticket = max.succ();
         m.write(self.ticket.at(p), own.ticket)?;
         Ok(own)

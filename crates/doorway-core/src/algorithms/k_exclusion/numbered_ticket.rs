@@ -9,7 +9,8 @@ use core::fmt;
 
 use super::{Queue, TicketAlgorithm, TicketSystem};
 use crate::{
-    Algorithm, Claims, Fate, Home, Layout, Local, Memory, Mutant, Property, Relabel, Size, Ticket, Unfit, Value, raw,
+    Algorithm, Claims, Fate, Home, Layout, Local, Memory, Mutant, Property, Relabel, Size, Ticket,
+    Unfit, Value, raw,
 };
 
 /// What the shared variable holds: 64 bits each, a double word natively.

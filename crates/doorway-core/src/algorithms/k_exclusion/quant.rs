@@ -20,7 +20,11 @@ pub struct Format {
 impl Format {
     /// Values up to `last`, `k` + 1 colours.
     pub(super) fn new(last: u32, k: u8) -> Self {
-        Self { value: (u32::BITS - last.leading_zeros()) as u8, color: (u8::BITS - k.leading_zeros()) as u8, k }
+        Self {
+            value: (u32::BITS - last.leading_zeros()) as u8,
+            color: (u8::BITS - k.leading_zeros()) as u8,
+            k,
+        }
     }
 
     #[inline(always)]
@@ -36,7 +40,10 @@ impl Format {
     #[inline(always)]
     fn unpack(self, word: u128) -> Colored<u8> {
         let low = |word: u128, bits: u8| word as u64 & ((1 << bits) - 1);
-        Colored { value: low(word, self.value) as u32, color: low(word >> self.value, self.color) as u8 }
+        Colored {
+            value: low(word, self.value) as u32,
+            color: low(word >> self.value, self.color) as u8,
+        }
     }
 }
 
@@ -124,7 +131,8 @@ impl Value for Counted {
     #[inline(always)]
     fn word(&self) -> u128 {
         let (format, Pointers { issue, valid }) = (self.format, self.pointers);
-        (self.quant.0 << format.ticket() | format.pack(valid)) << format.ticket() | format.pack(issue)
+        (self.quant.0 << format.ticket() | format.pack(valid)) << format.ticket()
+            | format.pack(issue)
     }
     #[inline(always)]
     fn from_word(word: u128, format: Format) -> Self {
@@ -135,8 +143,12 @@ impl Value for Counted {
     /// Of all the numbers inside.
     fn magnitude(&self) -> u64 {
         let tickets = [self.pointers.issue, self.pointers.valid];
-        let numbers = tickets.into_iter().flat_map(|ticket| [ticket.value, u32::from(ticket.color)]);
-        numbers.chain((0..=self.format.k).map(|color| self.quant.get(color))).max().map_or(0, u64::from)
+        let numbers =
+            tickets.into_iter().flat_map(|ticket| [ticket.value, u32::from(ticket.color)]);
+        numbers
+            .chain((0..=self.format.k).map(|color| self.quant.get(color)))
+            .max()
+            .map_or(0, u64::from)
     }
 }
 
@@ -151,8 +163,9 @@ mod tests {
         if counters == 1 {
             return vec![vec![k]];
         }
-        let first =
-            (0..=k).flat_map(|first| partitions(k - first, counters - 1).into_iter().map(move |rest| (first, rest)));
+        let first = (0..=k).flat_map(|first| {
+            partitions(k - first, counters - 1).into_iter().map(move |rest| (first, rest))
+        });
         first.map(|(first, rest)| [vec![first], rest].concat()).collect()
     }
 
@@ -180,7 +193,10 @@ mod tests {
             for expected in &all {
                 let unary = quant(expected, k as u8);
                 assert_eq!(counts(unary, k as u8), *expected);
-                let free = expected.iter().position(|&count| count == 0).expect("there are more colours than tickets");
+                let free = expected
+                    .iter()
+                    .position(|&count| count == 0)
+                    .expect("there are more colours than tickets");
                 assert_eq!(usize::from(unary.new_color()), free);
                 for color in (0..=k as u8).filter(|&color| unary.get(color) > 0) {
                     let mut less = unary;
@@ -213,7 +229,10 @@ mod tests {
             (0..k).for_each(|i| quant.increment(i % 3 % (k + 1), k));
             for value in [0, last / 2, last] {
                 for color in [0, 1, k] {
-                    let (issue, valid) = (Colored { value, color }, Colored { value: last - value, color: k - color });
+                    let (issue, valid) = (
+                        Colored { value, color },
+                        Colored { value: last - value, color: k - color },
+                    );
                     let counted = Counted { format, pointers: Pointers { issue, valid }, quant };
                     assert!(counted.word().checked_shr(Counted::bits(format)).unwrap_or(0) == 0);
                     assert_eq!(Counted::from_word(counted.word(), format), counted);

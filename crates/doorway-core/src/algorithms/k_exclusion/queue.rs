@@ -14,8 +14,8 @@ use core::{
 };
 
 use crate::{
-    Algorithm, Claims, Exclusion, Fate, Home, Layout, Mutant, Primitive, Problem, Property, Register, RegisterKind,
-    Rmr, Size, Transactions, Unfit, Value,
+    Algorithm, Claims, Exclusion, Fate, Home, Layout, Mutant, Primitive, Problem, Property,
+    Register, RegisterKind, Rmr, Size, Transactions, Unfit, Value,
     digits::{Digits, Format},
     plain_local,
 };
@@ -160,7 +160,8 @@ impl<M: Transactions> Exclusion<M> for Queue {
     #[inline]
     fn doorway(&self, m: &mut M, p: usize, (): (), (): ()) -> Result<bool, M::Halt> {
         let open = self.open(m);
-        let (front, looks) = (m.mutant("enqueues-at-the-front"), !m.mutant("enters-in-two-transactions"));
+        let (front, looks) =
+            (m.mutant("enqueues-at-the-front"), !m.mutant("enters-in-two-transactions"));
         m.line(1);
         m.transact(self.queue, |mut queue| {
             queue.insert(if front { 0 } else { queue.len() }, p);

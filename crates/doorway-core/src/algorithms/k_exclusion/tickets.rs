@@ -21,7 +21,9 @@ use core::{
     ops::ControlFlow::{Break, Continue},
 };
 
-use crate::{Algorithm, Exclusion, Layout, Local, Memory, Register, Relabel, Size, Transactions, Value};
+use crate::{
+    Algorithm, Exclusion, Layout, Local, Memory, Register, Relabel, Size, Transactions, Value,
+};
 
 /// The three subroutines that Figure 2 leaves open, each a part of a transaction.
 pub trait TicketSystem: Copy + fmt::Debug + Send + Sync + 'static {
@@ -73,7 +75,12 @@ where
     }
 
     #[inline]
-    fn waiting(&self, m: &mut M, _: usize, (ticket, valid): Self::Pass) -> Result<Self::Pass, M::Halt> {
+    fn waiting(
+        &self,
+        m: &mut M,
+        _: usize,
+        (ticket, valid): Self::Pass,
+    ) -> Result<Self::Pass, M::Halt> {
         if !valid {
             let system = self.system.changed(m);
             m.line(2);
@@ -162,7 +169,9 @@ impl Blocks {
     pub(super) fn new(layout: &Layout, size: Size) -> Self {
         let (slots, others) = (size.k, size.n - size.k);
         let far = slots.max(others) as u32;
-        let small = ["blocks-of-max", "ties-to-valid", "ties-to-issue"].iter().any(|name| layout.mutant(name));
+        let small = ["blocks-of-max", "ties-to-valid", "ties-to-issue"]
+            .iter()
+            .any(|name| layout.mutant(name));
         let small = small || layout.mutant("footnote-2") && slots != others;
         let size = match small {
             true => far,
@@ -232,7 +241,8 @@ impl Blocks {
     #[inline(always)]
     pub(super) fn is_valid<C: Copy + Eq>(self, pointers: Pointers<C>, ticket: Colored<C>) -> bool {
         if ticket.color == pointers.valid.color {
-            ticket.value < pointers.valid.value || ticket.value == pointers.valid.value && !self.strictly_less
+            ticket.value < pointers.valid.value
+                || ticket.value == pointers.valid.value && !self.strictly_less
         } else if ticket.color == pointers.issue.color {
             if self.wrong_leader { self.issue_leads(pointers) } else { self.valid_leads(pointers) }
         } else {

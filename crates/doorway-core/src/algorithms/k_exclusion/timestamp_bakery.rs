@@ -10,8 +10,8 @@
 use core::ops::ControlFlow::{Break, Continue};
 
 use crate::{
-    Algorithm, Array, Claims, Exclusion, Fate, Grid, Homes, Layout, Local, Mutant, Problem, Property, RegisterKind,
-    Registers, Relabel, Rmr, Set, Setting, Size, Unfit, others,
+    Algorithm, Array, Claims, Exclusion, Fate, Grid, Homes, Layout, Local, Mutant, Problem,
+    Property, RegisterKind, Registers, Relabel, Rmr, Set, Setting, Size, Unfit, others,
     timestamps::{LabelScan, Timestamps},
 };
 
@@ -101,7 +101,8 @@ impl<C: Sync> TimestampBakery<C> {
     #[inline(always)]
     fn discovered<M: Registers>(&self, m: &mut M, i: usize, p: usize) -> Result<bool, M::Halt> {
         let [first, second] = [self.discover[0].at(i, p), self.discover[1].at(i, p)];
-        Ok(m.test(first, |yes| yes)? && (m.mutant("one-discover-cell") || m.test(second, |yes| yes)?))
+        Ok(m.test(first, |yes| yes)?
+            && (m.mutant("one-discover-cell") || m.test(second, |yes| yes)?))
     }
 
     /// Line 4 for one i: p takes note of i, if i is revealed.
@@ -136,7 +137,12 @@ impl<C: Sync> TimestampBakery<C> {
 
     /// Line 11(a) for one i: whether it need not be waited for.
     #[inline(always)]
-    fn is_no_hindrance<M: Registers>(&self, m: &mut M, p: usize, i: usize) -> Result<bool, M::Halt> {
+    fn is_no_hindrance<M: Registers>(
+        &self,
+        m: &mut M,
+        p: usize,
+        i: usize,
+    ) -> Result<bool, M::Halt> {
         let competes = m.test(self.compete.at(i, p), |yes| yes)?; // i
         Ok(!competes
             || self.discovered(m, i, p)? // ii
@@ -156,7 +162,12 @@ impl<C: Sync> TimestampBakery<C> {
 
     /// Lines 3 to 6: a place in line, and those before it.
     #[inline(always)]
-    fn place<M: Registers>(&self, m: &mut M, p: usize, mirrors: C::Mirrors) -> Result<Pass<C::Mirrors>, M::Halt>
+    fn place<M: Registers>(
+        &self,
+        m: &mut M,
+        p: usize,
+        mirrors: C::Mirrors,
+    ) -> Result<Pass<C::Mirrors>, M::Halt>
     where
         C: LabelScan<M>,
     {
@@ -200,7 +211,13 @@ impl<M: Registers, C: LabelScan<M>> Exclusion<M> for TimestampBakery<C> {
     }
 
     #[inline]
-    fn doorway(&self, m: &mut M, p: usize, (): (), mirrors: C::Mirrors) -> Result<Self::Pass, M::Halt> {
+    fn doorway(
+        &self,
+        m: &mut M,
+        p: usize,
+        (): (),
+        mirrors: C::Mirrors,
+    ) -> Result<Self::Pass, M::Halt> {
         let all = others(p, self.n);
         if !m.drops(1) && !m.mutant("competes-after-label") {
             m.line(1);
@@ -214,7 +231,9 @@ impl<M: Registers, C: LabelScan<M>> Exclusion<M> for TimestampBakery<C> {
         if !m.drops(7) {
             m.line(7);
             let reversed = m.mutant("tells-the-wrong-order");
-            m.each(all.clone(), |m, i| m.write(self.order.at(p, i), pass.before.contains(i) == reversed))?;
+            m.each(all.clone(), |m, i| {
+                m.write(self.order.at(p, i), pass.before.contains(i) == reversed)
+            })?;
         }
         if !m.drops(8) {
             m.line(8);
@@ -236,13 +255,21 @@ impl<M: Registers, C: LabelScan<M>> Exclusion<M> for TimestampBakery<C> {
             m.repeat(pass.before.clone(), |m, precede| {
                 // a
                 let precede = m.fold(precede.iter(), precede, |m, left, i| {
-                    Ok(if m.scope(|m| self.is_no_hindrance(m, p, i))? { left.without(i) } else { left })
+                    Ok(if m.scope(|m| self.is_no_hindrance(m, p, i))? {
+                        left.without(i)
+                    } else {
+                        left
+                    })
                 })?;
                 // b; whether one or more allow it is all the same
                 let allowed = m.find(others(p, self.n), |m, i| {
                     Ok(self.discovered(m, i, p)? && m.test(self.allow.at(i, p), |yes| yes)?)
                 })?;
-                Ok(if allowed.is_some() || !waits(&precede) { Break(()) } else { Continue(precede) })
+                Ok(if allowed.is_some() || !waits(&precede) {
+                    Break(())
+                } else {
+                    Continue(precede)
+                })
             })?;
         }
         if !early {
@@ -272,13 +299,22 @@ impl<M: Registers, C: LabelScan<M>> Exclusion<M> for TimestampBakery<C> {
         Ok(pass.mirrors)
     }
 
-    fn abandon(&self, m: &mut M, p: usize, pass: Self::Pass) -> Option<Result<C::Mirrors, M::Halt>> {
+    fn abandon(
+        &self,
+        m: &mut M,
+        p: usize,
+        pass: Self::Pass,
+    ) -> Option<Result<C::Mirrors, M::Halt>> {
         Some(self.exit(m, p, pass))
     }
 }
 
 const MUTANTS: &[Mutant] = &[
-    Mutant { name: "without-line-1", change: "nobody competes", fate: Fate::breaks(Property::KExclusion, 2) },
+    Mutant {
+        name: "without-line-1",
+        change: "nobody competes",
+        fate: Fate::breaks(Property::KExclusion, 2),
+    },
     Mutant {
         name: "competes-after-label",
         change: "line 1 comes after line 3",
@@ -314,7 +350,11 @@ const MUTANTS: &[Mutant] = &[
         change: "line 5 comes after line 6",
         fate: Fate::breaks(Property::DeadlockFreedom, 2),
     },
-    Mutant { name: "without-line-7", change: "Order< is never written", fate: Fate::breaks(Property::KExclusion, 2) },
+    Mutant {
+        name: "without-line-7",
+        change: "Order< is never written",
+        fate: Fate::breaks(Property::KExclusion, 2),
+    },
     Mutant {
         name: "tells-the-wrong-order",
         change: "line 7 compares the wrong way round",
@@ -338,9 +378,17 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "without-line-12",
         change: "nobody allows anybody",
-        fate: Fate::Scripted { property: Property::Fife, setting: Setting::slots(4, 2), script: LEFT_BEHIND },
+        fate: Fate::Scripted {
+            property: Property::Fife,
+            setting: Setting::slots(4, 2),
+            script: LEFT_BEHIND,
+        },
     },
-    Mutant { name: "without-line-13", change: "nobody hides on leaving", fate: Fate::breaks(Property::KExclusion, 2) },
+    Mutant {
+        name: "without-line-13",
+        change: "nobody hides on leaving",
+        fate: Fate::breaks(Property::KExclusion, 2),
+    },
     Mutant {
         name: "without-line-14",
         change: "discoveries of an earlier passage stay",

@@ -12,7 +12,10 @@ use super::{
     NumberedTicket, TicketAlgorithm, TicketSystem,
     tickets::{Blocks, Colored, Pointers},
 };
-use crate::{Algorithm, Claims, Fate, Home, Layout, Memory, Mutant, Property, Size, Ticket, Unfit, Value, raw};
+use crate::{
+    Algorithm, Claims, Fate, Home, Layout, Memory, Mutant, Property, Size, Ticket, Unfit, Value,
+    raw,
+};
 
 /// Bits of a value; a colour has the other 48 of 64.
 const VALUE_BITS: u32 = 16;
@@ -137,10 +140,14 @@ impl Algorithm for UnboundedColoredTicket {
                 blocks.last()
             )));
         }
-        let system = Figure5 { blocks, returns_old: false, one_color: false, never_validates: false };
+        let system =
+            Figure5 { blocks, returns_old: false, one_color: false, never_validates: false };
         let (value, before) = blocks.place(size.k);
         let color = (0..before).fold(Ticket::ZERO, |color, _| color.succ());
-        let init = Pointers { issue: Colored { value: 0, color: Ticket::ZERO }, valid: Colored { value, color } };
+        let init = Pointers {
+            issue: Colored { value: 0, color: Ticket::ZERO },
+            valid: Colored { value, color },
+        };
         Ok(Self { system, shared: layout.register("V", Home::Nobody, init) })
     }
 }
@@ -156,8 +163,16 @@ const MUTANTS: &[Mutant] = &[
         change: "IS_VALID asks whether ISSUE leads VALID",
         fate: Fate::breaks(Property::KExclusion, 2),
     },
-    Mutant { name: "leads-by-more", change: "LEADS asks for > where the colours are the same", fate: Fate::Harmless },
-    Mutant { name: "leads-or-equal", change: "LEADS asks for ≤ where the colours differ", fate: Fate::Harmless },
+    Mutant {
+        name: "leads-by-more",
+        change: "LEADS asks for > where the colours are the same",
+        fate: Fate::Harmless,
+    },
+    Mutant {
+        name: "leads-or-equal",
+        change: "LEADS asks for ≤ where the colours differ",
+        fate: Fate::Harmless,
+    },
     Mutant {
         name: "blocks-of-max",
         change: "M is max(k, N - k), and VALID starts in the place of ticket k",

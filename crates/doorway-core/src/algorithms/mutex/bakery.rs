@@ -5,8 +5,8 @@
 //! registers. Tickets grow without bound. It does not spin locally in the DSM model, and a single crash blocks everybody.
 
 use crate::{
-    Algorithm, Array, Claims, Exclusion, Fate, Homes, Layout, Mutant, Primitive, Problem, Property, RegisterKind,
-    Registers, Rmr, Size, Ticket, Unfit, others,
+    Algorithm, Array, Claims, Exclusion, Fate, Homes, Layout, Mutant, Primitive, Problem, Property,
+    RegisterKind, Registers, Rmr, Size, Ticket, Unfit, others,
 };
 
 /// Lamport's Bakery.
@@ -71,8 +71,11 @@ impl<M: Registers> Exclusion<M> for Bakery {
             m.write(self.doorway.at(p), true)?;
         }
         m.line(4);
-        let max = m.fold(others(p, self.n), Ticket::ZERO, |m, max, i| Ok(max.max(m.read(self.ticket.at(i))?)))?;
-        let mine = if m.mutant("ticket-not-larger") && max != Ticket::ZERO { max } else { max.succ() };
+        let max = m.fold(others(p, self.n), Ticket::ZERO, |m, max, i| {
+            Ok(max.max(m.read(self.ticket.at(i))?))
+        })?;
+        let mine =
+            if m.mutant("ticket-not-larger") && max != Ticket::ZERO { max } else { max.succ() };
         m.write(self.ticket.at(p), mine)?;
         if !m.drops(5) {
             m.line(5);

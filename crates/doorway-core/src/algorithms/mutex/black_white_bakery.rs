@@ -11,8 +11,9 @@ use core::{
 };
 
 use crate::{
-    Algorithm, Array, Claims, Exclusion, Fate, Home, Homes, Layout, Mutant, Primitive, Problem, Property, Register,
-    RegisterKind, Registers, Rmr, Size, Unfit, Value, one_word, others, plain_local,
+    Algorithm, Array, Claims, Exclusion, Fate, Home, Homes, Layout, Mutant, Primitive, Problem,
+    Property, Register, RegisterKind, Registers, Rmr, Size, Unfit, Value, one_word, others,
+    plain_local,
 };
 
 /// The colour of a token.
@@ -136,7 +137,13 @@ impl BlackWhiteBakery {
 
     /// Lines 9-14 for one j: waits until j's token does not come before mine.
     #[inline(always)]
-    fn wait_for<M: Registers>(&self, m: &mut M, p: usize, mine: ColoredTicket, j: usize) -> Result<(), M::Halt> {
+    fn wait_for<M: Registers>(
+        &self,
+        m: &mut M,
+        p: usize,
+        mine: ColoredTicket,
+        j: usize,
+    ) -> Result<(), M::Halt> {
         m.line(9);
         let same = m.scope(|m| Ok(self.token(m, j)?.color == mine.color))?;
         if same {

@@ -7,8 +7,8 @@
 use core::ops::ControlFlow::{Break, Continue};
 
 use crate::{
-    Algorithm, Array, Claims, Exclusion, Fate, Homes, Layout, Mutant, Primitive, Problem, Property, RegisterKind,
-    Registers, Rmr, Setting, Size, Unfit,
+    Algorithm, Array, Claims, Exclusion, Fate, Homes, Layout, Mutant, Primitive, Problem, Property,
+    RegisterKind, Registers, Rmr, Setting, Size, Unfit,
 };
 
 /// The one-bit mutex of Burns and of Lamport.
@@ -71,7 +71,9 @@ impl<M: Registers> Exclusion<M> for BurnsLamport {
             m.line(1);
             m.write(self.competing.at(p), true)?;
             m.line(3);
-            let Some(j) = m.find(0..p, |m, j| m.test(self.competing.at(j), |competing| competing))? else {
+            let Some(j) =
+                m.find(0..p, |m, j| m.test(self.competing.at(j), |competing| competing))?
+            else {
                 return Ok(Break(()));
             };
             if !m.drops(4) {
@@ -133,7 +135,10 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "writes-twice",
         change: "the bit is written once more before line 10: on safe registers it then reads as anything",
-        fate: Fate::breaks_in(Property::MutualExclusion, Setting::slots(2, 1).on(RegisterKind::Safe)),
+        fate: Fate::breaks_in(
+            Property::MutualExclusion,
+            Setting::slots(2, 1).on(RegisterKind::Safe),
+        ),
     },
     Mutant {
         name: "without-line-10",

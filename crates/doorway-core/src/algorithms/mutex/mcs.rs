@@ -25,8 +25,8 @@
 use core::ops::ControlFlow::{Break, Continue};
 
 use crate::{
-    Algorithm, Array, Claims, CompareAndSwap, Exclusion, Fate, Home, Homes, Layout, Mutant, Primitive, Problem,
-    Property, Register, RegisterKind, Rmr, Setting, Size, Swap, Unfit,
+    Algorithm, Array, Claims, CompareAndSwap, Exclusion, Fate, Home, Homes, Layout, Mutant,
+    Primitive, Problem, Property, Register, RegisterKind, Rmr, Setting, Size, Swap, Unfit,
 };
 
 /// The queue lock of Mellor-Crummey and Scott.
@@ -143,7 +143,8 @@ impl<M: CompareAndSwap + Swap> Exclusion<M> for Mcs {
             }
             m.line(10);
             next = m.repeat((), |m, ()| {
-                Ok(m.read(self.next.at(p))?.map_or(Continue(()), |successor| Break(Some(successor))))
+                Ok(m.read(self.next.at(p))?
+                    .map_or(Continue(()), |successor| Break(Some(successor))))
             })?;
         }
         match next {
@@ -182,7 +183,11 @@ const MUTANTS: &[Mutant] = &[
         change: "the node is locked after the predecessor has been told",
         fate: Fate::breaks(Property::DeadlockFreedom, 2),
     },
-    Mutant { name: "without-line-6", change: "nobody waits", fate: Fate::breaks(Property::MutualExclusion, 2) },
+    Mutant {
+        name: "without-line-6",
+        change: "nobody waits",
+        fate: Fate::breaks(Property::MutualExclusion, 2),
+    },
     Mutant {
         name: "empties-the-line",
         change: "line 9 is a write, and forgets who has come meanwhile",

@@ -27,8 +27,9 @@ pub use self::{
 };
 use super::tournament::{Names, Player, Tournament};
 use crate::{
-    Algorithm, Array, Claims, Coins, Exclusion, Grid, Home, Homes, Layout, Local, Primitive, Problem, Property,
-    Register, RegisterKind, Registers, Relabel, Rmr, Size, Ticket, Unfit, others,
+    Algorithm, Array, Claims, Coins, Exclusion, Grid, Home, Homes, Layout, Local, Primitive,
+    Problem, Property, Register, RegisterKind, Registers, Relabel, Rmr, Size, Ticket, Unfit,
+    others,
 };
 
 /// The randomized lock of Giakkoupis and Woelfel, with leaders elected by `E`.
@@ -100,7 +101,9 @@ impl Local for Pass {
     fn relabel(&self, f: Relabel<'_>) -> Self {
         let mut pass = *self;
         match &mut pass {
-            Self::Comes(seq) | Self::Leads { seq, .. } | Self::Promoted { seq, .. } => *seq = f(*seq),
+            Self::Comes(seq) | Self::Leads { seq, .. } | Self::Promoted { seq, .. } => {
+                *seq = f(*seq)
+            }
         }
         pass
     }
@@ -134,7 +137,11 @@ impl<E: Election<Name>> Algorithm for Randomized<E> {
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
         super::fits(Self::NAME, size)?;
         if !(2..=values::MOST).contains(&size.n) {
-            return Err(Unfit(format!("{} is for 2 to {} processes: try -n 2", Self::NAME, values::MOST)));
+            return Err(Unfit(format!(
+                "{} is for 2 to {} processes: try -n 2",
+                Self::NAME,
+                values::MOST
+            )));
         }
         let n = size.n;
         let length = n.ilog2() as usize + 1;
@@ -143,7 +150,12 @@ impl<E: Election<Name>> Algorithm for Randomized<E> {
         let place = Place { seq: Ticket::ZERO, stat: Stat::Done };
         let side = |layout: &mut Layout, s: usize| Side {
             backpack: layout.grid(&format!("B{s}ᵀ"), n, n, Homes::Column, place),
-            found: layout.array(&format!("R{s}"), length, Homes::Nobody, Name::new(0, Ticket::ZERO)),
+            found: layout.array(
+                &format!("R{s}"),
+                length,
+                Homes::Nobody,
+                Name::new(0, Ticket::ZERO),
+            ),
             leader: E::new(layout, &format!("S{s}")),
             bit: layout.register(&format!("Bit{s}"), Home::Nobody, false),
             holder: layout.array(&format!("Holder{s}"), 2, Homes::Nobody, None),
@@ -153,7 +165,12 @@ impl<E: Election<Name>> Algorithm for Randomized<E> {
             n,
             said: layout.array("A", n, Homes::Nobody, announcement),
             sides: [side(layout, 0), side(layout, 1)],
-            lock: Tournament::new(layout, &Names { player: "L.C", last: "L.T", spin: "L.P" }, leaves, n),
+            lock: Tournament::new(
+                layout,
+                &Names { player: "L.C", last: "L.T", spin: "L.P" },
+                leaves,
+                n,
+            ),
             gone: layout.grid("Gone", n, n, Homes::Column, Ticket::ZERO),
             length,
         })
@@ -221,7 +238,8 @@ impl<E: Sync> Randomized<E> {
                 m.line(13);
                 m.drops(13)
                     || m.test(self.said.at(r.process as usize), |said| {
-                        said.seq == r.seq && [Status::Want, Status::Joins(me)].contains(&said.status)
+                        said.seq == r.seq
+                            && [Status::Want, Status::Joins(me)].contains(&said.status)
                     })?
             };
             if !will_see_me {
@@ -251,14 +269,23 @@ impl<E: Sync> Randomized<E> {
 
     /// Line 9: takes L. First comes the hand-over from the leader before on this side, who may not be through with L yet.
     #[inline(always)]
-    fn take<M: Registers>(&self, m: &mut M, s: &Side<E>, me: Name, who: Player, bit: bool) -> Result<(), M::Halt> {
+    fn take<M: Registers>(
+        &self,
+        m: &mut M,
+        s: &Side<E>,
+        me: Name,
+        who: Player,
+        bit: bool,
+    ) -> Result<(), M::Halt> {
         let (mine, before) = (usize::from(bit), usize::from(!bit));
         m.line(9);
         if !m.mutant(TWO_AT_A_LEAF) {
             m.write(s.holder.at(mine), Some(me))?;
             m.write(s.heir.at(before), Some(me.process))?;
             m.scope(|m| match m.read(s.holder.at(before))? {
-                Some(last) => m.wait(self.gone.at(last.process as usize, who.p), |seq| seq >= last.seq),
+                Some(last) => {
+                    m.wait(self.gone.at(last.process as usize, who.p), |seq| seq >= last.seq)
+                }
                 None => Ok(()),
             })?;
         }
@@ -268,7 +295,14 @@ impl<E: Sync> Randomized<E> {
     /// Line 33: releases L, and hands it over to the leader that comes after on this side, if there is one yet. Who is told
     /// without having asked this time is told the truth.
     #[inline(always)]
-    fn release<M: Registers>(&self, m: &mut M, s: &Side<E>, me: Name, who: Player, bit: bool) -> Result<(), M::Halt> {
+    fn release<M: Registers>(
+        &self,
+        m: &mut M,
+        s: &Side<E>,
+        me: Name,
+        who: Player,
+        bit: bool,
+    ) -> Result<(), M::Halt> {
         let mine = usize::from(bit);
         m.line(33);
         self.lock.leave(m, who)?;
@@ -292,7 +326,13 @@ impl<E: Sync> Randomized<E> {
 
     /// Lines 22 to 29: tries to get in with a leader. Returns who that is, if it worked.
     #[inline(always)]
-    fn join<M: Registers>(&self, m: &mut M, s: &Side<E>, me: Name, leader: Name) -> Result<Option<u32>, M::Halt>
+    fn join<M: Registers>(
+        &self,
+        m: &mut M,
+        s: &Side<E>,
+        me: Name,
+        leader: Name,
+    ) -> Result<Option<u32>, M::Halt>
     where
         E: Elect<M, Name>,
     {
@@ -336,7 +376,8 @@ impl<E: Sync> Randomized<E> {
             let mine = s.place(p, r);
             m.line(36);
             let seq = m.scope(|m| Ok(m.read(mine)?.seq))?;
-            let (trying, waiting) = (Place { seq, stat: Stat::Trying }, Place { seq, stat: Stat::Waiting });
+            let (trying, waiting) =
+                (Place { seq, stat: Stat::Trying }, Place { seq, stat: Stat::Waiting });
             if !m.drops(37) {
                 m.line(37);
                 m.wait(mine, |place| place != trying)?;

@@ -25,8 +25,8 @@ pub use self::values::{Help, Place, Said, Stat, Turn};
 use self::{last::Last, turns::Turns};
 use super::randomized::{ByCompareAndSwap, Elect, Election};
 use crate::{
-    ANY_NUMBER, Algorithm, Array, Claims, Coins, Exclusion, Grid, Homes, Layout, Primitive, Problem, Property,
-    Register, RegisterKind, Registers, Rmr, Size, Unfit, others, plain_local,
+    ANY_NUMBER, Algorithm, Array, Claims, Coins, Exclusion, Grid, Homes, Layout, Primitive,
+    Problem, Property, Register, RegisterKind, Registers, Rmr, Size, Unfit, others, plain_local,
 };
 
 /// The randomized lock without sequence numbers; with turns if it is to be `FAIR`. Leaders are elected by `E`.
@@ -104,7 +104,8 @@ enum Fortune {
 plain_local!(Pass, Fortune);
 
 impl<const FAIR: bool, E: Election<u32>> Algorithm for RandomizedBounded<FAIR, E> {
-    const NAME: &'static str = if FAIR { "randomized-starvation-free" } else { "randomized-bounded" };
+    const NAME: &'static str =
+        if FAIR { "randomized-starvation-free" } else { "randomized-bounded" };
 
     const CLAIMS: Claims = Claims {
         problem: Problem::Mutex,
@@ -161,7 +162,12 @@ impl<const FAIR: bool, E: Election<u32>> Algorithm for RandomizedBounded<FAIR, E
 impl<const FAIR: bool, E: Sync> RandomizedBounded<FAIR, E> {
     /// One round of the while-loop: how the process gets in, or what it has come to.
     #[inline(always)]
-    fn attempt<M>(&self, m: &mut M, p: usize, fortune: Fortune) -> Result<ControlFlow<Pass, Fortune>, M::Halt>
+    fn attempt<M>(
+        &self,
+        m: &mut M,
+        p: usize,
+        fortune: Fortune,
+    ) -> Result<ControlFlow<Pass, Fortune>, M::Halt>
     where
         M: Coins + Registers,
         E: Elect<M, u32>,
@@ -196,7 +202,12 @@ impl<const FAIR: bool, E: Sync> RandomizedBounded<FAIR, E> {
 
     /// Line 3: the side of this attempt. It is the coin's choice, but for a process that stays.
     #[inline(always)]
-    fn side<M: Coins + Registers>(&self, m: &mut M, p: usize, fortune: Fortune) -> Result<(u8, Fortune), M::Halt> {
+    fn side<M: Coins + Registers>(
+        &self,
+        m: &mut M,
+        p: usize,
+        fortune: Fortune,
+    ) -> Result<(u8, Fortune), M::Halt> {
         m.line(3);
         let (side, fortune) = match fortune {
             Fortune::Stays(side) => (side, fortune),
@@ -218,7 +229,12 @@ impl<const FAIR: bool, E: Sync> RandomizedBounded<FAIR, E> {
 
     /// After an attempt in vain.
     #[inline(always)]
-    fn in_vain<M: Registers>(&self, m: &mut M, p: usize, fortune: Fortune) -> Result<Fortune, M::Halt> {
+    fn in_vain<M: Registers>(
+        &self,
+        m: &mut M,
+        p: usize,
+        fortune: Fortune,
+    ) -> Result<Fortune, M::Halt> {
         let Some(turns) = &self.turns else { return Ok(fortune) };
         m.line(29);
         match fortune {
@@ -236,14 +252,22 @@ impl<const FAIR: bool, E: Sync> RandomizedBounded<FAIR, E> {
     #[inline(always)]
     fn thanks<M: Registers>(&self, m: &mut M, p: usize, fortune: Fortune) -> Result<(), M::Halt> {
         match &self.turns {
-            Some(turns) if fortune != Fortune::Fresh => turns.thanks(m, p, fortune != Fortune::Unlucky),
+            Some(turns) if fortune != Fortune::Fresh => {
+                turns.thanks(m, p, fortune != Fortune::Unlucky)
+            }
             _ => Ok(()),
         }
     }
 
     /// Lines 8 to 19. Returns the parity under which the leader holds L.
     #[inline(always)]
-    fn lead<M: Registers>(&self, m: &mut M, p: usize, side: u8, chosen: usize) -> Result<bool, M::Halt> {
+    fn lead<M: Registers>(
+        &self,
+        m: &mut M,
+        p: usize,
+        side: u8,
+        chosen: usize,
+    ) -> Result<bool, M::Halt> {
         let s = &self.sides[usize::from(side)];
         let bit = self.lock.take(m, p, side)?;
         let found = m.scope(|m| self.collect(m, p, side, chosen))?;
@@ -257,7 +281,8 @@ impl<const FAIR: bool, E: Sync> RandomizedBounded<FAIR, E> {
         if let Some(turns) = &self.turns {
             m.line(16);
             if let Some(guest) = turns.guest(m, side)? {
-                let enough = if m.mutant("trying-is-enough") { Stat::Trying } else { Stat::Waiting };
+                let enough =
+                    if m.mutant("trying-is-enough") { Stat::Trying } else { Stat::Waiting };
                 // Not only trying: that may be an attempt at an earlier time of this leader, and in vain.
                 m.wait(s.place(p as u32, guest as usize), |now| now.stat >= enough)?;
             }
@@ -337,7 +362,9 @@ impl<const FAIR: bool, E: Sync> RandomizedBounded<FAIR, E> {
     }
 }
 
-impl<M: Coins + Registers, const FAIR: bool, E: Elect<M, u32>> Exclusion<M> for RandomizedBounded<FAIR, E> {
+impl<M: Coins + Registers, const FAIR: bool, E: Elect<M, u32>> Exclusion<M>
+    for RandomizedBounded<FAIR, E>
+{
     type Request = ();
     type Pass = Pass;
     type Keep = ();

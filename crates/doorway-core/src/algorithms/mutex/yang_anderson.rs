@@ -27,8 +27,8 @@ use alloc::format;
 
 use super::tournament::{Names, Player, Tournament};
 use crate::{
-    Algorithm, Claims, Exclusion, Fate, Layout, Mutant, Primitive, Problem, Property, RegisterKind, Registers, Rmr,
-    Setting, Size, Unfit,
+    Algorithm, Claims, Exclusion, Fate, Layout, Mutant, Primitive, Problem, Property, RegisterKind,
+    Registers, Rmr, Setting, Size, Unfit,
 };
 
 /// Yang and Anderson's tournament.

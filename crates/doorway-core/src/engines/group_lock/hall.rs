@@ -114,10 +114,16 @@ pub trait Hall<M: Memory>: Sync {
 /// When the memory halts the process.
 #[inline(always)]
 #[track_caller]
-pub fn try_enter<M: Memory, H: Hall<M>>(hall: &H, m: &mut M, session: Session, tries: u32) -> Result<bool, M::Halt> {
+pub fn try_enter<M: Memory, H: Hall<M>>(
+    hall: &H,
+    m: &mut M,
+    session: Session,
+    tries: u32,
+) -> Result<bool, M::Halt> {
     m.repeat(tries, |m, tries| {
         let inside = hall.inside(m)?;
-        if inside.is_waited_for() && !m.mutant("does-not-mind-the-line") || !inside.admits(session) {
+        if inside.is_waited_for() && !m.mutant("does-not-mind-the-line") || !inside.admits(session)
+        {
             return Ok(Break(false));
         }
         let goes_in = hall.change(m, inside, inside.and(1, session))?;
@@ -131,13 +137,27 @@ pub fn try_enter<M: Memory, H: Hall<M>>(hall: &H, m: &mut M, session: Session, t
 /// When the memory halts the process.
 #[inline(always)]
 #[track_caller]
-pub fn enter<M: Memory, H: Hall<M>>(hall: &H, m: &mut M, p: u32, session: Session) -> Result<Option<H::Name>, M::Halt> {
-    if try_enter(hall, m, session, hall.tries())? { Ok(None) } else { join(hall, m, p, session).map(Some) }
+pub fn enter<M: Memory, H: Hall<M>>(
+    hall: &H,
+    m: &mut M,
+    p: u32,
+    session: Session,
+) -> Result<Option<H::Name>, M::Halt> {
+    if try_enter(hall, m, session, hall.tries())? {
+        Ok(None)
+    } else {
+        join(hall, m, p, session).map(Some)
+    }
 }
 
 #[cold]
 #[track_caller]
-fn join<M: Memory, H: Hall<M>>(hall: &H, m: &mut M, p: u32, session: Session) -> Result<H::Name, M::Halt> {
+fn join<M: Memory, H: Hall<M>>(
+    hall: &H,
+    m: &mut M,
+    p: u32,
+    session: Session,
+) -> Result<H::Name, M::Halt> {
     let name = hall.stand(m, p)?;
     let mut line = hall.take(m)?;
     if line.is_empty() {
@@ -150,12 +170,20 @@ fn join<M: Memory, H: Hall<M>>(hall: &H, m: &mut M, p: u32, session: Session) ->
 
 /// Lets those in line in who may go in, puts the line back, and tells them.
 #[track_caller]
-fn attend<M: Memory, H: Hall<M>>(hall: &H, m: &mut M, mut line: H::Taken<'_>) -> Result<(), M::Halt> {
+fn attend<M: Memory, H: Hall<M>>(
+    hall: &H,
+    m: &mut M,
+    mut line: H::Taken<'_>,
+) -> Result<(), M::Halt> {
     let how = How { batching: hall.batching(), one_at_a_time: m.mutant("lets-in-one-at-a-time") };
     let before = m.repeat((), |m, ()| {
         let inside = hall.inside(m)?;
         let next = line.next(inside, how);
-        Ok(if next == inside || hall.change(m, inside, next)? { Break(inside) } else { Continue(()) })
+        Ok(if next == inside || hall.change(m, inside, next)? {
+            Break(inside)
+        } else {
+            Continue(())
+        })
     })?;
     let names = line.let_in(before, how);
     hall.put(m, line)?;
@@ -185,7 +213,11 @@ pub fn wait<M: Memory, H: Hall<M>>(hall: &H, m: &mut M, name: &H::Name) -> Resul
 /// # Errors
 /// When the memory halts the process.
 #[track_caller]
-pub fn lies_down<M: Memory, H: Hall<M>>(hall: &H, m: &mut M, name: &H::Name) -> Result<bool, M::Halt> {
+pub fn lies_down<M: Memory, H: Hall<M>>(
+    hall: &H,
+    m: &mut M,
+    name: &H::Name,
+) -> Result<bool, M::Halt> {
     hall.settle(m, name)?;
     Ok(!hall.lie_down(m, name)?)
 }

@@ -43,7 +43,8 @@ impl Inside {
     #[inline(always)]
     #[must_use]
     pub const fn admits(self, session: Session) -> bool {
-        self.count() == 0 || (self.session().0 == session.0 && session.0 != OWN.0 && self.count() < Self::MOST)
+        self.count() == 0
+            || (self.session().0 == session.0 && session.0 != OWN.0 && self.count() < Self::MOST)
     }
 
     /// The same with so many more inside, of this session.
@@ -189,7 +190,10 @@ mod tests {
 
     fn line(sessions: &[Session]) -> Line<usize> {
         let mut line = Line::EMPTY;
-        sessions.iter().enumerate().for_each(|(name, &session)| line.push(Waiting { name, session, passed: 0 }));
+        sessions
+            .iter()
+            .enumerate()
+            .for_each(|(name, &session)| line.push(Waiting { name, session, passed: 0 }));
         line
     }
 
@@ -213,7 +217,10 @@ mod tests {
         assert_eq!(line(&[]).next(nobody.and(2, A).waited_for(true), FIFO), nobody.and(2, A));
         assert_eq!(line(&[A, A]).next(nobody.and(2, A), FIFO), nobody.and(4, A));
         assert_eq!(line(&[B, A]).next(nobody.and(2, A), FIFO), nobody.and(2, A).waited_for(true));
-        assert_eq!(line(&[OWN, A]).next(nobody.and(1, OWN), TWO), nobody.and(1, OWN).waited_for(true));
+        assert_eq!(
+            line(&[OWN, A]).next(nobody.and(1, OWN), TWO),
+            nobody.and(1, OWN).waited_for(true)
+        );
     }
 
     /// Nobody is passed more often than batching says, however the sessions come.

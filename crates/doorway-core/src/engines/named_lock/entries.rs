@@ -61,7 +61,11 @@ impl Table {
     /// # Errors
     /// When the memory halts the process.
     #[cold]
-    pub fn claim_new<M: CompareAndSwap>(&self, m: &mut M, me: Owner) -> Result<Option<usize>, M::Halt> {
+    pub fn claim_new<M: CompareAndSwap>(
+        &self,
+        m: &mut M,
+        me: Owner,
+    ) -> Result<Option<usize>, M::Halt> {
         m.line(38);
         let used = m.read(self.used)? as usize;
         if used >= self.entries {

@@ -47,7 +47,8 @@ impl Table {
         } else {
             m.compare_and_swap(self.fast, open, held)? == open
         };
-        Ok(entered.then_some((entry, Place { ticket, slot: Some(slot), recovered: false, fast: true })))
+        Ok(entered
+            .then_some((entry, Place { ticket, slot: Some(slot), recovered: false, fast: true })))
     }
 
     /// Releases the slot on the fast path, if that has not been closed; returns whether it has.
@@ -55,7 +56,12 @@ impl Table {
     /// # Errors
     /// When the memory halts the process.
     #[inline(always)]
-    pub fn release_fast<M: CompareAndSwap>(&self, m: &mut M, entry: usize, ticket: Ticket) -> Result<bool, M::Halt> {
+    pub fn release_fast<M: CompareAndSwap>(
+        &self,
+        m: &mut M,
+        entry: usize,
+        ticket: Ticket,
+    ) -> Result<bool, M::Halt> {
         let held = FastPath::Held { entry: entry as u32, ticket };
         m.line(85);
         let open = FastPath::Open(ticket.succ());
@@ -78,7 +84,11 @@ impl Table {
 
     #[cold]
     #[inline(never)]
-    fn close_open<M: CompareAndSwap + Mortal>(&self, m: &mut M, fast: FastPath) -> Result<(), M::Halt> {
+    fn close_open<M: CompareAndSwap + Mortal>(
+        &self,
+        m: &mut M,
+        fast: FastPath,
+    ) -> Result<(), M::Halt> {
         m.repeat(fast, |m, fast| match fast {
             FastPath::Closed(_) => Ok(Break(())),
             FastPath::Open(ticket) => {
@@ -89,24 +99,39 @@ impl Table {
             FastPath::Held { entry, ticket } => {
                 m.line(8);
                 let at_once = m.mutant("closes-before-writing-down");
-                let to = if at_once { FastPath::Closed(ticket.succ()) } else { FastPath::Closing { entry, ticket } };
+                let to = if at_once {
+                    FastPath::Closed(ticket.succ())
+                } else {
+                    FastPath::Closing { entry, ticket }
+                };
                 let was = m.compare_and_swap(self.fast, fast, to)?;
                 if was != fast {
                     return Ok(Continue(was));
                 }
                 self.write_down(m, entry as usize, ticket).map(Break)
             }
-            FastPath::Closing { entry, ticket } => self.write_down(m, entry as usize, ticket).map(Break),
+            FastPath::Closing { entry, ticket } => {
+                self.write_down(m, entry as usize, ticket).map(Break)
+            }
         })
     }
 
     /// Writes into its entry that a process holds a slot on the fast path, and closes that.
-    fn write_down<M: Registers>(&self, m: &mut M, entry: usize, ticket: Ticket) -> Result<(), M::Halt> {
+    fn write_down<M: Registers>(
+        &self,
+        m: &mut M,
+        entry: usize,
+        ticket: Ticket,
+    ) -> Result<(), M::Halt> {
         m.line(9);
         let slot = m.read(self.fast_slot)?;
         m.write(self.slot.at(entry), slot)?;
         m.line(17);
-        let session = if m.mutant("forgets-the-session") { Session(1) } else { self.number_on_fast_path(entry) };
+        let session = if m.mutant("forgets-the-session") {
+            Session(1)
+        } else {
+            self.number_on_fast_path(entry)
+        };
         m.write(self.session.at(entry), session)?;
         let tally = m.read(self.tally)?.settings();
         let free = tally.slots().saturating_sub(1);

@@ -53,7 +53,10 @@ impl Table {
     ///
     /// # Errors
     /// When the memory halts the process.
-    pub fn remove<M: CompareAndSwap + Mortal>(&self, m: &mut M) -> Result<Result<(), NotRemoved>, M::Halt> {
+    pub fn remove<M: CompareAndSwap + Mortal>(
+        &self,
+        m: &mut M,
+    ) -> Result<Result<(), NotRemoved>, M::Halt> {
         m.line(105);
         let tally = m.read(self.tally)?;
         if tally.removed() {

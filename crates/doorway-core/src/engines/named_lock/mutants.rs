@@ -2,7 +2,12 @@
 
 use crate::{ANY_NUMBER, Fate, Mutant, Property, Setting};
 
-const fn mutant(name: &'static str, change: &'static str, property: Property, setting: Setting) -> Mutant {
+const fn mutant(
+    name: &'static str,
+    change: &'static str,
+    property: Property,
+    setting: Setting,
+) -> Mutant {
     Mutant { name, change, fate: Fate::breaks_in(property, setting) }
 }
 
@@ -28,16 +33,36 @@ pub(super) const MUTANTS: &[Mutant] = &[
         KExclusion,
         TWO,
     ),
-    mutant("steals-by-a-write", "the table lock is taken from a dead process by a write", KExclusion, TWO),
+    mutant(
+        "steals-by-a-write",
+        "the table lock is taken from a dead process by a write",
+        KExclusion,
+        TWO,
+    ),
     mutant(
         "rebuilds-nothing",
         "a process that takes the table lock from a dead one does not rebuild",
         DeadlockFreedom,
         ONE_OF_THREE,
     ),
-    mutant("recovers-without-granting", "recovery does not grant the slots that it finds free", DeadlockFreedom, THREE),
-    mutant("counts-entries-without-owner", "recovery counts entries that have no owner, too", DeadlockFreedom, TWO),
-    mutant("forgets-waiters", "recovery leaves the waiters out of the queue", DeadlockFreedom, THREE),
+    mutant(
+        "recovers-without-granting",
+        "recovery does not grant the slots that it finds free",
+        DeadlockFreedom,
+        THREE,
+    ),
+    mutant(
+        "counts-entries-without-owner",
+        "recovery counts entries that have no owner, too",
+        DeadlockFreedom,
+        TWO,
+    ),
+    mutant(
+        "forgets-waiters",
+        "recovery leaves the waiters out of the queue",
+        DeadlockFreedom,
+        THREE,
+    ),
     mutant("forgets-holders", "recovery takes all slots for free", KExclusion, TWO),
     mutant(
         "rebuilds-without-order",
@@ -63,23 +88,68 @@ pub(super) const MUTANTS: &[Mutant] = &[
         DeadlockFreedom,
         TWO,
     ),
-    mutant("watches-waiters-only", "the front of the queue does not watch the holders", DeadlockFreedom, TWO),
-    mutant("watches-holders-only", "a waiter behind another one does not watch that", StarvationFreedom, ONE_OF_THREE),
-    mutant("takes-all-for-dead", "a waiter does not ask whether the owner of an entry is dead", KExclusion, TWO),
-    mutant("reaps-without-table-lock", "an entry is reclaimed without the table lock", KExclusion, TWO),
+    mutant(
+        "watches-waiters-only",
+        "the front of the queue does not watch the holders",
+        DeadlockFreedom,
+        TWO,
+    ),
+    mutant(
+        "watches-holders-only",
+        "a waiter behind another one does not watch that",
+        StarvationFreedom,
+        ONE_OF_THREE,
+    ),
+    mutant(
+        "takes-all-for-dead",
+        "a waiter does not ask whether the owner of an entry is dead",
+        KExclusion,
+        TWO,
+    ),
+    mutant(
+        "reaps-without-table-lock",
+        "an entry is reclaimed without the table lock",
+        KExclusion,
+        TWO,
+    ),
     mutant(
         "reclaims-from-any-owner",
         "an entry is reclaimed from whichever process owns it by now",
         DeadlockFreedom,
         TWO,
     ),
-    mutant("releases-without-granting", "a process that releases grants nothing", DeadlockFreedom, TWO),
+    mutant(
+        "releases-without-granting",
+        "a process that releases grants nothing",
+        DeadlockFreedom,
+        TWO,
+    ),
     mutant("enters-by-a-write", "the fast path is entered by a write", KExclusion, TWO),
-    mutant("releases-by-a-write", "a slot of the fast path is released by a write", DeadlockFreedom, TWO),
-    mutant("forgets-the-holder", "closing the fast path does not write its holder down", KExclusion, TWO),
-    mutant("closes-before-writing-down", "the fast path is closed before its holder is written down", KExclusion, TWO),
+    mutant(
+        "releases-by-a-write",
+        "a slot of the fast path is released by a write",
+        DeadlockFreedom,
+        TWO,
+    ),
+    mutant(
+        "forgets-the-holder",
+        "closing the fast path does not write its holder down",
+        KExclusion,
+        TWO,
+    ),
+    mutant(
+        "closes-before-writing-down",
+        "the fast path is closed before its holder is written down",
+        KExclusion,
+        TWO,
+    ),
     mutant("leaves-the-fast-path-open", "recovery does not close the fast path", KExclusion, TWO),
-    mutant("opens-too-soon", "the fast path is opened although a process holds a slot", KExclusion, TWO),
+    mutant(
+        "opens-too-soon",
+        "the fast path is opened although a process holds a slot",
+        KExclusion,
+        TWO,
+    ),
 ];
 
 /// Two processes that ask for one of two sessions.

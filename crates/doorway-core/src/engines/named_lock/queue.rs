@@ -24,13 +24,20 @@ impl Table {
 
     /// Takes an entry out. Returns the entry that was behind it.
     #[inline(always)]
-    pub(super) fn unlink<M: Registers + Mortal>(&self, m: &mut M, entry: usize) -> Result<Option<usize>, M::Halt> {
+    pub(super) fn unlink<M: Registers + Mortal>(
+        &self,
+        m: &mut M,
+        entry: usize,
+    ) -> Result<Option<usize>, M::Halt> {
         m.line(83);
         let ends = m.read(self.ends)?;
         let next = m.read(self.next.at(entry))?;
         m.line(84);
         if ends.front == Link::to(entry) {
-            m.write(self.ends, if next == Link::NONE { Ends::default() } else { Ends { front: next, ..ends } })?;
+            m.write(
+                self.ends,
+                if next == Link::NONE { Ends::default() } else { Ends { front: next, ..ends } },
+            )?;
         } else {
             self.unlink_behind(m, ends, entry, next)?;
         }

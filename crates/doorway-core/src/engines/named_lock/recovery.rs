@@ -29,37 +29,39 @@ impl Table {
         let was = if m.mutant("reopens-what-is-removed") { Tally::new(was.slots()) } else { was };
         let used = self.read_used(m)?;
         let nothing = (was.settings(), Set::none(self.entries), Vec::new());
-        let (tally, taken, mut waiting) = m.fold(0..used, nothing, |m, (tally, taken, mut waiting), i| {
-            m.line(11);
-            let state = m.read(self.state.at(i))?;
-            if state == State::Idle {
-                return Ok((tally, taken, waiting));
-            }
-            m.line(12);
-            if m.read(self.owner.at(i))?.is_none() && !m.mutant("counts-entries-without-owner") {
-                if let State::Holding { .. } = state {
-                    let slot = m.read(self.slot.at(i))?;
-                    m.write(self.orphaned.at(slot as usize), true)?;
+        let (tally, taken, mut waiting) =
+            m.fold(0..used, nothing, |m, (tally, taken, mut waiting), i| {
+                m.line(11);
+                let state = m.read(self.state.at(i))?;
+                if state == State::Idle {
+                    return Ok((tally, taken, waiting));
                 }
-                m.line(13);
-                m.write(self.state.at(i), State::Idle)?;
-                return Ok((tally, taken, waiting));
-            }
-            m.line(14);
-            match state {
-                State::Waiting(_) if m.mutant("forgets-waiters") => Ok((tally, taken, waiting)),
-                State::Waiting(ticket) => {
-                    waiting.push((ticket, i));
-                    Ok((tally.one_more_waits(), taken, waiting))
+                m.line(12);
+                if m.read(self.owner.at(i))?.is_none() && !m.mutant("counts-entries-without-owner")
+                {
+                    if let State::Holding { .. } = state {
+                        let slot = m.read(self.slot.at(i))?;
+                        m.write(self.orphaned.at(slot as usize), true)?;
+                    }
+                    m.line(13);
+                    m.write(self.state.at(i), State::Idle)?;
+                    return Ok((tally, taken, waiting));
                 }
-                _ => {
-                    let slot = m.read(self.slot.at(i))? as usize;
-                    let tally = tally.one_more_inside(m.read(self.session.at(i))?);
-                    let known = slot < self.entries && !m.mutant("forgets-holders");
-                    Ok((tally, if known { taken.with(slot) } else { taken }, waiting))
+                m.line(14);
+                match state {
+                    State::Waiting(_) if m.mutant("forgets-waiters") => Ok((tally, taken, waiting)),
+                    State::Waiting(ticket) => {
+                        waiting.push((ticket, i));
+                        Ok((tally.one_more_waits(), taken, waiting))
+                    }
+                    _ => {
+                        let slot = m.read(self.slot.at(i))? as usize;
+                        let tally = tally.one_more_inside(m.read(self.session.at(i))?);
+                        let known = slot < self.entries && !m.mutant("forgets-holders");
+                        Ok((tally, if known { taken.with(slot) } else { taken }, waiting))
+                    }
                 }
-            }
-        })?;
+            })?;
         if !m.mutant("rebuilds-without-order") {
             waiting.sort_unstable();
         }
@@ -80,13 +82,21 @@ impl Table {
         }
         m.line(15);
         m.each(0..used, |m, i| m.write(self.next.at(i), next[i]))?;
-        let end = |entry: Option<&(Ticket, usize)>| entry.map_or(Link::NONE, |&(_, entry)| Link::to(entry));
+        let end = |entry: Option<&(Ticket, usize)>| {
+            entry.map_or(Link::NONE, |&(_, entry)| Link::to(entry))
+        };
         m.write(self.ends, Ends { front: end(waiting.first()), back: end(waiting.last()) })
     }
 
     /// Writes the slots that are not taken onto the stack, and the tally. At positions beyond the used
     /// entries the slots are where they always are.
-    fn write_free<M: CompareAndSwap>(&self, m: &mut M, used: usize, tally: Tally, taken: &Set) -> Result<(), M::Halt> {
+    fn write_free<M: CompareAndSwap>(
+        &self,
+        m: &mut M,
+        used: usize,
+        tally: Tally,
+        taken: &Set,
+    ) -> Result<(), M::Halt> {
         let slots = usize::from(tally.slots()).min(self.entries);
         let free: Vec<usize> = (0..slots).filter(|&slot| !taken.contains(slot)).collect();
         let tally = tally.with_free(free.len() as u16);
@@ -123,13 +133,20 @@ impl Table {
     ///
     /// # Errors
     /// When the memory halts the process.
-    pub fn watched<M: CompareAndSwap>(&self, m: &mut M, entry: usize, ticket: Ticket) -> Result<Watched, M::Halt> {
+    pub fn watched<M: CompareAndSwap>(
+        &self,
+        m: &mut M,
+        entry: usize,
+        ticket: Ticket,
+    ) -> Result<Watched, M::Halt> {
         let used = self.read_used(m)?;
         let nothing = (None::<(Ticket, usize)>, Set::none(self.entries));
         let (ahead, holders) = m.fold(others(entry, used), nothing, |m, (ahead, holders), i| {
             m.line(62);
             Ok(match m.read(self.state.at(i))? {
-                State::Waiting(other) if other < ticket && ahead.is_none_or(|(last, _)| other > last) => {
+                State::Waiting(other)
+                    if other < ticket && ahead.is_none_or(|(last, _)| other > last) =>
+                {
                     (Some((other, i)), holders)
                 }
                 State::Holding { .. } => (ahead, holders.with(i)),
@@ -149,21 +166,35 @@ impl Table {
     ///
     /// # Errors
     /// When the memory halts the process.
-    pub fn reap_all<M: CompareAndSwap + Mortal>(&self, m: &mut M, me: Owner) -> Result<(), M::Halt> {
+    pub fn reap_all<M: CompareAndSwap + Mortal>(
+        &self,
+        m: &mut M,
+        me: Owner,
+    ) -> Result<(), M::Halt> {
         self.watch_table_lock(m, me)?;
         let used = self.read_used(m)?;
         m.each(0..used, |m, i| {
             m.line(65);
-            if m.test(self.state.at(i), |state| state == State::Idle)? { Ok(()) } else { self.watch_entry(m, me, i) }
+            if m.test(self.state.at(i), |state| state == State::Idle)? {
+                Ok(())
+            } else {
+                self.watch_entry(m, me, i)
+            }
         })
     }
 
     /// Takes the table lock from its owner if that is dead.
-    fn watch_table_lock<M: CompareAndSwap + Mortal>(&self, m: &mut M, me: Owner) -> Result<(), M::Halt> {
+    fn watch_table_lock<M: CompareAndSwap + Mortal>(
+        &self,
+        m: &mut M,
+        me: Owner,
+    ) -> Result<(), M::Halt> {
         m.line(60);
         let Some(other) = m.read(self.table_lock)? else { return Ok(()) };
         m.line(61);
-        if m.is_dead(other, self.deaths(other.process()))? && !m.mutant("leaves-the-table-lock-to-the-dead") {
+        if m.is_dead(other, self.deaths(other.process()))?
+            && !m.mutant("leaves-the-table-lock-to-the-dead")
+        {
             self.lock(m, me)?;
             self.unlock(m)?;
         }
@@ -171,7 +202,12 @@ impl Table {
     }
 
     /// Reclaims an entry if its owner is dead.
-    fn watch_entry<M: CompareAndSwap + Mortal>(&self, m: &mut M, me: Owner, entry: usize) -> Result<(), M::Halt> {
+    fn watch_entry<M: CompareAndSwap + Mortal>(
+        &self,
+        m: &mut M,
+        me: Owner,
+        entry: usize,
+    ) -> Result<(), M::Halt> {
         m.line(63);
         let Some(owner) = m.read(self.owner.at(entry))? else { return Ok(()) };
         m.line(64);

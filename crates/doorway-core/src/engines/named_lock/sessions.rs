@@ -46,7 +46,12 @@ impl Table {
     /// # Errors
     /// When the memory halts the process.
     #[inline(always)]
-    pub fn stands_for<M: Memory>(&self, m: &mut M, entry: usize, name: &impl Name<M>) -> Result<bool, M::Halt> {
+    pub fn stands_for<M: Memory>(
+        &self,
+        m: &mut M,
+        entry: usize,
+        name: &impl Name<M>,
+    ) -> Result<bool, M::Halt> {
         m.line(34);
         Ok(name.is(m, own_number(entry))? || m.mutant("enters-for-any-session"))
     }
@@ -68,7 +73,12 @@ impl Table {
     /// # Errors
     /// When the memory halts the process.
     #[inline(always)]
-    pub fn number<M: Registers>(&self, m: &mut M, entry: usize, name: &impl Name<M>) -> Result<Session, M::Halt> {
+    pub fn number<M: Registers>(
+        &self,
+        m: &mut M,
+        entry: usize,
+        name: &impl Name<M>,
+    ) -> Result<Session, M::Halt> {
         if !self.has_sessions {
             return Ok(Session(1));
         }
@@ -111,7 +121,8 @@ impl Table {
             }
             m.line(48);
             let number = m.read(self.session.at(i))?.0 as usize;
-            let asked = if (1..=self.entries).contains(&number) { asked.with(number - 1) } else { asked };
+            let asked =
+                if (1..=self.entries).contains(&number) { asked.with(number - 1) } else { asked };
             Ok(if left <= 1 { Break((asked, 0)) } else { Continue((asked, left - 1)) })
         })?;
         Ok(asked)

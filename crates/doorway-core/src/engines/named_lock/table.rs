@@ -52,7 +52,13 @@ pub struct Table {
 impl Table {
     /// A table with so many entries and slots; of the latter at most as many. What belongs to no
     /// entry lives at `home`.
-    pub fn new(layout: &mut Layout, entries: usize, slots: usize, has_sessions: bool, home: Home) -> Self {
+    pub fn new(
+        layout: &mut Layout,
+        entries: usize,
+        slots: usize,
+        has_sessions: bool,
+        home: Home,
+    ) -> Self {
         let owner = layout.array("Owner", entries, Homes::Column, None);
         let state = layout.array("State", entries, Homes::Column, State::Idle);
         let session = layout.array("Session", entries, Homes::Column, Session::NONE);
@@ -182,7 +188,12 @@ impl Table {
     /// # Errors
     /// When the memory halts the process.
     #[inline(always)]
-    pub fn enter<M: Registers>(&self, m: &mut M, entry: usize, session: Session) -> Result<Place, M::Halt> {
+    pub fn enter<M: Registers>(
+        &self,
+        m: &mut M,
+        entry: usize,
+        session: Session,
+    ) -> Result<Place, M::Halt> {
         m.line(40);
         let ticket = m.read(self.fast)?.ticket();
         m.line(41);
@@ -290,7 +301,12 @@ impl Table {
     ///
     /// # Errors
     /// When the memory halts the process.
-    pub fn leave<M: CompareAndSwap + Mortal>(&self, m: &mut M, entry: usize, slot: Option<u32>) -> Result<(), M::Halt> {
+    pub fn leave<M: CompareAndSwap + Mortal>(
+        &self,
+        m: &mut M,
+        entry: usize,
+        slot: Option<u32>,
+    ) -> Result<(), M::Halt> {
         m.line(80);
         m.write(self.state.at(entry), State::Idle)?;
         let mut tally = m.read(self.tally)?;
@@ -314,7 +330,11 @@ impl Table {
         }
         m.line(82);
         m.write(self.tally, tally)?;
-        if tally.waiting() > 0 && !m.mutant("releases-without-granting") { self.grant(m) } else { Ok(()) }
+        if tally.waiting() > 0 && !m.mutant("releases-without-granting") {
+            self.grant(m)
+        } else {
+            Ok(())
+        }
     }
 
     /// Releases the slot of an entry, with the table lock taken and released here.
@@ -337,7 +357,12 @@ impl Table {
     ///
     /// # Errors
     /// When the memory halts the process.
-    pub fn abandon<M: CompareAndSwap + Mortal>(&self, m: &mut M, me: Owner, entry: usize) -> Result<(), M::Halt> {
+    pub fn abandon<M: CompareAndSwap + Mortal>(
+        &self,
+        m: &mut M,
+        me: Owner,
+        entry: usize,
+    ) -> Result<(), M::Halt> {
         self.lock(m, me)?;
         m.line(90);
         match m.read(self.state.at(entry))? {

@@ -31,12 +31,20 @@ impl Table {
     /// Waits for the table lock; returns whether it was taken from a dead process.
     #[cold]
     #[inline(never)]
-    fn wait_for_lock<M: CompareAndSwap + Mortal>(&self, m: &mut M, me: Owner) -> Result<bool, M::Halt> {
+    fn wait_for_lock<M: CompareAndSwap + Mortal>(
+        &self,
+        m: &mut M,
+        me: Owner,
+    ) -> Result<bool, M::Halt> {
         m.repeat((), |m, ()| {
             m.line(2);
-            let Some(other) = m.compare_and_swap(self.table_lock, None, Some(me))? else { return Ok(Break(false)) };
+            let Some(other) = m.compare_and_swap(self.table_lock, None, Some(me))? else {
+                return Ok(Break(false));
+            };
             m.line(3);
-            if m.mutant("waits-for-the-dead") || !m.seems_dead(other, self.deaths(other.process()))? {
+            if m.mutant("waits-for-the-dead")
+                || !m.seems_dead(other, self.deaths(other.process()))?
+            {
                 let steals = m.mutant("steals-from-the-living")
                     && m.compare_and_swap(self.table_lock, Some(other), Some(me))? == Some(other);
                 return Ok(if steals { Break(true) } else { Continue(()) });

@@ -186,7 +186,14 @@ impl Tally {
 
 impl fmt::Debug for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} wait, {} of {} free, {} inside", self.waiting(), self.free(), self.slots(), self.inside())?;
+        write!(
+            f,
+            "{} wait, {} of {} free, {} inside",
+            self.waiting(),
+            self.free(),
+            self.slots(),
+            self.inside()
+        )?;
         if self.inside() > 0 {
             write!(f, " for {}", self.session().0)?;
         }
@@ -214,7 +221,10 @@ mod tests {
         assert!(!one(Session::NONE).admits(Session::NONE));
         assert!(Tally::new(2).admits(Session::NONE));
         assert!(!one(Session(2)).with_drained(true).admits(Session(2)));
-        assert!(!one(Session(2)).with_removed().admits(Session(2)) && !Tally::new(2).with_removed().is_quiet());
+        assert!(
+            !one(Session(2)).with_removed().admits(Session(2))
+                && !Tally::new(2).with_removed().is_quiet()
+        );
         let both = one(Session(2)).one_less_free().one_more_inside(Session(2));
         assert!(!both.admits(Session(2)), "there are two slots");
         assert_eq!((Tally::new(2).top(), one(Session(2)).top(), both.top()), (0, 1, 2));
@@ -222,13 +232,27 @@ mod tests {
 
     #[test]
     fn numbers_keep_apart() {
-        let tally = Tally::new(Tally::MAX).one_more_waits().one_more_inside(Session(9)).one_less_free();
+        let tally =
+            Tally::new(Tally::MAX).one_more_waits().one_more_inside(Session(9)).one_less_free();
         assert_eq!((tally.waiting(), tally.free(), tally.inside()), (1, Tally::MAX - 1, 1));
-        assert_eq!((tally.session(), tally.slots(), tally.drained()), (Session(9), Tally::MAX, false));
+        assert_eq!(
+            (tally.session(), tally.slots(), tally.drained()),
+            (Session(9), Tally::MAX, false)
+        );
         let back = tally.one_less_waits().one_less_inside().one_more_free();
-        assert_eq!((back.waiting(), back.free(), back.inside(), back.slots()), (0, Tally::MAX, 0, Tally::MAX));
-        assert_eq!(Tally::new(3).one_less_inside().one_less_waits(), Tally::new(3), "there was none");
-        assert_eq!(tally.with_drained(true).settings(), Tally::new(Tally::MAX).with_drained(true).with_free(0));
+        assert_eq!(
+            (back.waiting(), back.free(), back.inside(), back.slots()),
+            (0, Tally::MAX, 0, Tally::MAX)
+        );
+        assert_eq!(
+            Tally::new(3).one_less_inside().one_less_waits(),
+            Tally::new(3),
+            "there was none"
+        );
+        assert_eq!(
+            tally.with_drained(true).settings(),
+            Tally::new(Tally::MAX).with_drained(true).with_free(0)
+        );
         assert!(tally.with_removed().settings().removed() && !tally.with_removed().drained());
         assert_eq!(Tally::from_word(tally.with_drained(true).word(), ()), tally.with_drained(true));
     }

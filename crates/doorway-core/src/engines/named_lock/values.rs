@@ -47,7 +47,11 @@ impl fmt::Debug for Owner {
 plain_local!(Owner);
 
 impl Value for Option<Owner> {
-    one_word!(|owner| owner.map_or(0, |owner| owner.0), |word| if word == 0 { None } else { Some(Owner(word)) });
+    one_word!(|owner| owner.map_or(0, |owner| owner.0), |word| if word == 0 {
+        None
+    } else {
+        Some(Owner(word))
+    });
 
     fn magnitude(&self) -> u64 {
         0
@@ -139,9 +143,10 @@ impl FastPath {
     #[must_use]
     pub const fn ticket(self) -> Ticket {
         match self {
-            Self::Closed(ticket) | Self::Open(ticket) | Self::Held { ticket, .. } | Self::Closing { ticket, .. } => {
-                ticket
-            }
+            Self::Closed(ticket)
+            | Self::Open(ticket)
+            | Self::Held { ticket, .. }
+            | Self::Closing { ticket, .. } => ticket,
         }
     }
 }
@@ -154,7 +159,8 @@ impl Value for FastPath {
     one_word!(
         |fast| {
             let word = |kind: u64, entry: u32, ticket: Ticket| {
-                (raw::number(ticket) << ENTRY | u64::from(entry) & ((1 << ENTRY) - 1)) << KIND | kind
+                (raw::number(ticket) << ENTRY | u64::from(entry) & ((1 << ENTRY) - 1)) << KIND
+                    | kind
             };
             match fast {
                 Self::Closed(ticket) => word(0, 0, ticket),
@@ -297,6 +303,9 @@ mod tests {
 
     #[test]
     fn links_name_entries() {
-        assert_eq!((Link::NONE.entry(), Link::to(0).entry(), Link::to(9).entry()), (None, Some(0), Some(9)));
+        assert_eq!(
+            (Link::NONE.entry(), Link::to(0).entry(), Link::to(9).entry()),
+            (None, Some(0), Some(9))
+        );
     }
 }

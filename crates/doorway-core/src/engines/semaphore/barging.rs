@@ -14,8 +14,8 @@ use super::{
     line::{self, Line, Mark, Place},
 };
 use crate::{
-    Algorithm, Claims, CompareAndSwap, Exclusion, Fate, FetchAndAdd, Home, Layout, Memory, Mutant, Primitive, Property,
-    Register, Setting, Size, Swap, Unfit,
+    Algorithm, Claims, CompareAndSwap, Exclusion, Fate, FetchAndAdd, Home, Layout, Memory, Mutant,
+    Primitive, Property, Register, Setting, Size, Swap, Unfit,
 };
 
 /// Open slots, and the line beside them. The word holds twice their number, and one more while they are reserved.
@@ -146,7 +146,12 @@ pub fn lie_down<M: Memory, O: Open<M>>(
 /// # Errors
 /// When the memory halts the process, or the wait is given up.
 #[track_caller]
-pub fn wait<M: Memory, O: Open<M>>(open: &O, m: &mut M, p: u32, place: Place) -> Result<(), M::Halt> {
+pub fn wait<M: Memory, O: Open<M>>(
+    open: &O,
+    m: &mut M,
+    p: u32,
+    place: Place,
+) -> Result<(), M::Halt> {
     line::wait(open.line(), m, p, place)?;
     m.repeat(false, |m, in_vain| {
         if m.scope(|m| take(open, m, place.weight))? {
@@ -247,7 +252,9 @@ impl<const LATE: bool> Algorithm for BargingTicket<LATE> {
     }
 }
 
-impl<M: FetchAndAdd + Swap + CompareAndSwap, const LATE: bool> Exclusion<M> for BargingTicket<LATE> {
+impl<M: FetchAndAdd + Swap + CompareAndSwap, const LATE: bool> Exclusion<M>
+    for BargingTicket<LATE>
+{
     type Request = ();
     type Pass = Place;
     type Keep = ();
@@ -297,6 +304,9 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "never-reserves",
         change: "the first in line lets itself be overtaken for ever",
-        fate: Fate::breaks_in(Property::StarvationFreedom, Setting::slots(2, 1).passages(1).endless(0)),
+        fate: Fate::breaks_in(
+            Property::StarvationFreedom,
+            Setting::slots(2, 1).passages(1).endless(0),
+        ),
     },
 ];

@@ -201,7 +201,11 @@ pub fn enter<M: Memory, L: Line<M>>(line: &L, m: &mut M, weight: u32) -> Result<
 /// # Errors
 /// When the memory halts the process.
 #[inline]
-pub fn is_enabled<M: Memory, L: Line<M>>(line: &L, m: &mut M, place: Place) -> Result<bool, M::Halt> {
+pub fn is_enabled<M: Memory, L: Line<M>>(
+    line: &L,
+    m: &mut M,
+    place: Place,
+) -> Result<bool, M::Halt> {
     is_valid(line, m, place.ticket)
 }
 
@@ -234,7 +238,12 @@ pub fn lie_down<M: Memory, L: Line<M>>(
 /// # Errors
 /// When the memory halts the process, or the wait is given up.
 #[track_caller]
-pub fn wait<M: Memory, L: Line<M>>(line: &L, m: &mut M, p: u32, place: Place) -> Result<(), M::Halt> {
+pub fn wait<M: Memory, L: Line<M>>(
+    line: &L,
+    m: &mut M,
+    p: u32,
+    place: Place,
+) -> Result<(), M::Halt> {
     m.repeat((), |m, ()| {
         if is_enabled(line, m, place)? {
             return Ok(Break(()));
@@ -268,7 +277,12 @@ pub fn release<M: Memory, L: Line<M>>(line: &L, m: &mut M, slots: u32) -> Result
 
 #[cold]
 #[track_caller]
-fn pass_on<M: Memory, L: Line<M>>(line: &L, m: &mut M, word: u64, slots: u32) -> Result<(), M::Halt> {
+fn pass_on<M: Memory, L: Line<M>>(
+    line: &L,
+    m: &mut M,
+    word: u64,
+    slots: u32,
+) -> Result<(), M::Halt> {
     m.repeat((word, slots), |m, (word, slots)| {
         let gone = m.scope(|m| called(line, m, word, slots))?;
         if gone == 0 || m.mutant("keeps-what-is-left") {
@@ -282,7 +296,12 @@ fn pass_on<M: Memory, L: Line<M>>(line: &L, m: &mut M, word: u64, slots: u32) ->
 
 /// Wakes whoever sleeps at the tickets that have become valid; how many slots those left there who have gone.
 #[track_caller]
-fn called<M: Memory, L: Line<M>>(line: &L, m: &mut M, word: u64, slots: u32) -> Result<u32, M::Halt> {
+fn called<M: Memory, L: Line<M>>(
+    line: &L,
+    m: &mut M,
+    word: u64,
+    slots: u32,
+) -> Result<u32, M::Halt> {
     let format = line.format();
     let (first, waiting) = (format.valid(word), format.free(word).unsigned_abs());
     m.fold(0..u64::from(slots).min(waiting) as usize, 0, |m, gone, i| {
@@ -342,7 +361,11 @@ mod tests {
                 }
                 for valid in 2..=5 {
                     for (i, &ticket) in tickets.iter().enumerate() {
-                        assert_eq!(format.is_valid(word, ticket), i < valid, "{format:?} {start} {i} of {valid}");
+                        assert_eq!(
+                            format.is_valid(word, ticket),
+                            i < valid,
+                            "{format:?} {start} {i} of {valid}"
+                        );
                     }
                     word = word.wrapping_add(format.validate(1));
                 }

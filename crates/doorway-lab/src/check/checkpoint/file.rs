@@ -169,7 +169,9 @@ impl Input {
         if last[0] != sum.0 {
             return Err(self.damaged("its checksum is wrong"));
         }
-        self.file.seek(SeekFrom::Start((PREFIX * WORD) as u64)).map_err(|error| self.failed(error))?;
+        self.file
+            .seek(SeekFrom::Start((PREFIX * WORD) as u64))
+            .map_err(|error| self.failed(error))?;
         self.left = after - 1;
         Ok(())
     }
@@ -191,7 +193,10 @@ impl Input {
 
     /// Reads words, if there are so many.
     pub(super) fn read(&mut self, words: &mut [u64]) -> Result<(), CheckpointError> {
-        self.left = self.left.checked_sub(words.len() as u64).ok_or_else(|| self.damaged("a length is wrong"))?;
+        self.left = self
+            .left
+            .checked_sub(words.len() as u64)
+            .ok_or_else(|| self.damaged("a length is wrong"))?;
         for word in words {
             let mut bytes = [0; WORD];
             self.file.read_exact(&mut bytes).map_err(|error| self.failed(error))?;

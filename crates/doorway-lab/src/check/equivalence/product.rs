@@ -125,7 +125,9 @@ impl Product {
                     state[left + p] -= 1;
                 }
                 let mut regions = ['R'; 2];
-                for (side, (region, range)) in sides.iter_mut().zip(regions.iter_mut().zip([0..split, split..left])) {
+                for (side, (region, range)) in
+                    sides.iter_mut().zip(regions.iter_mut().zip([0..split, split..left]))
+                {
                     match side.step(&mut state[range], p)? {
                         Stepped::To(to) => *region = to.letter(),
                         Stepped::Guess => return Ok(End::Guess(side.name)),

@@ -71,8 +71,10 @@ impl<'s> Side<'s> {
             return Err(Incomparable::Choices(self.name));
         };
         let was = self.labels(state);
-        let outcome =
-            self.space.outcome(p, local, 0, state[register]).map_err(|fault| Incomparable::Fault(self.name, fault))?;
+        let outcome = self
+            .space
+            .outcome(p, local, 0, state[register])
+            .map_err(|fault| Incomparable::Fault(self.name, fault))?;
         state[register] = outcome.value;
         state[at] = outcome.next;
         if self.relabel {
@@ -94,8 +96,14 @@ impl<'s> Side<'s> {
             return Labels::default();
         }
         let (values, locals) = state.split_at(self.registers);
-        let in_registers = self.space.registers.iter().zip(values).map(|(known, &value)| known.labels[value as usize]);
-        let in_locals = locals.iter().enumerate().map(|(p, &local)| self.space.known(p, local).labels);
+        let in_registers = self
+            .space
+            .registers
+            .iter()
+            .zip(values)
+            .map(|(known, &value)| known.labels[value as usize]);
+        let in_locals =
+            locals.iter().enumerate().map(|(p, &local)| self.space.known(p, local).labels);
         in_registers.chain(in_locals).fold(Labels::default(), Labels::or)
     }
 

@@ -94,21 +94,35 @@ impl<const W: usize> Expander<'_, '_, W> {
                     kills: step.choice == Choice::Kill,
                     line: step.line,
                     remote: step.register.is_some_and(|r| space.home(r) != Home::Process(p)),
-                    field: step.register.map_or(Field::default(), |r| self.plan.registers[r as usize]),
+                    field: step
+                        .register
+                        .map_or(Field::default(), |r| self.plan.registers[r as usize]),
                     row: 0,
                     width: 0,
                 });
             }
             let count = known.moves.len() as u32;
             let writing = known.writing.unwrap_or(NO_REGISTER);
-            hot.locals.push(HotLocal { first, count, region: known.region, session: known.session, writing });
+            hot.locals.push(HotLocal {
+                first,
+                count,
+                region: known.region,
+                session: known.session,
+                writing,
+            });
             hot.labels.push(known.labels);
         }
         hot.locals[local as usize]
     }
 
     #[inline(always)]
-    pub(super) fn cell(&mut self, p: usize, local: u32, index: u32, value: u32) -> Result<HotCell, Interrupt> {
+    pub(super) fn cell(
+        &mut self,
+        p: usize,
+        local: u32,
+        index: u32,
+        value: u32,
+    ) -> Result<HotCell, Interrupt> {
         let hot = &self.hot[p];
         let step = hot.moves[index as usize];
         if value < step.width {
@@ -122,13 +136,20 @@ impl<const W: usize> Expander<'_, '_, W> {
 
     /// Asks the space what comes of a move, and notes it.
     #[cold]
-    pub(super) fn learn(&mut self, p: usize, local: u32, index: u32, value: u32) -> Result<HotCell, Interrupt> {
+    pub(super) fn learn(
+        &mut self,
+        p: usize,
+        local: u32,
+        index: u32,
+        value: u32,
+    ) -> Result<HotCell, Interrupt> {
         let from = self.local(p, local);
         let step = self.hot[p].moves[index as usize];
         let (outcome, exceeds, width) = {
             let mut space = self.lock();
             let outcome = space.outcome(p, local, index - from.first, value)?;
-            let values = (step.register != NO_REGISTER).then(|| &space.registers[step.register as usize]);
+            let values =
+                (step.register != NO_REGISTER).then(|| &space.registers[step.register as usize]);
             let exceeds = match (values, self.rules.bound) {
                 (Some(values), Some(bound)) => {
                     step.effect != Effect::Read && values.value(outcome.value).magnitude() > bound
@@ -178,7 +199,11 @@ impl<const W: usize> Expander<'_, '_, W> {
             let row = hot.cells.len() as u32;
             let width = width.max(value + 1);
             for v in 0..width {
-                let old = if v < step.width { hot.cells[(step.row + v) as usize] } else { HotCell::MISSING };
+                let old = if v < step.width {
+                    hot.cells[(step.row + v) as usize]
+                } else {
+                    HotCell::MISSING
+                };
                 hot.cells.push(old);
             }
             (step.row, step.width) = (row, width);

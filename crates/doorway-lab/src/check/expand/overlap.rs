@@ -10,7 +10,12 @@ use crate::{
 
 impl<const W: usize> Expander<'_, '_, W> {
     /// Whether this move is a read of a register that somebody else is writing.
-    pub(super) fn overlaps(&mut self, key: &Key<W>, p: usize, step: HotMove) -> Result<bool, Interrupt> {
+    pub(super) fn overlaps(
+        &mut self,
+        key: &Key<W>,
+        p: usize,
+        step: HotMove,
+    ) -> Result<bool, Interrupt> {
         if !matches!(step.effect, Effect::Read | Effect::Begin) {
             return Ok(false);
         }
@@ -76,7 +81,15 @@ impl<const W: usize> Expander<'_, '_, W> {
             let local = self.plan.locals[p].get(&widened);
             let own = index - was + self.local(p, local).first;
             for &value in &values[plain.len()..] {
-                self.answer(&widened, p, local, own, value, Some(Garbage::Position(position)), sink)?;
+                self.answer(
+                    &widened,
+                    p,
+                    local,
+                    own,
+                    value,
+                    Some(Garbage::Position(position)),
+                    sink,
+                )?;
             }
         }
         Ok(())
@@ -96,7 +109,10 @@ impl<const W: usize> Expander<'_, '_, W> {
     }
 
     /// The step in which a read is answered with `value`, whatever the register holds.
-    #[expect(clippy::too_many_arguments, reason = "one place calls it, and a struct would only rename the arguments")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one place calls it, and a struct would only rename the arguments"
+    )]
     fn answer(
         &mut self,
         key: &Key<W>,

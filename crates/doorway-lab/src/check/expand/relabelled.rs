@@ -44,7 +44,13 @@ impl<const W: usize> Expander<'_, '_, W> {
     }
 
     /// The renaming for these labels, with a number of its own.
-    pub(super) fn map(&mut self, labels: Labels, split: u32, extra: u32, narrow: bool) -> (u32, Arc<Map>) {
+    pub(super) fn map(
+        &mut self,
+        labels: Labels,
+        split: u32,
+        extra: u32,
+        narrow: bool,
+    ) -> (u32, Arc<Map>) {
         let number = self.maps.len() as u32;
         // Widening and narrowing never meet under one key: a widening has labels with a wide gap below `split`, and
         // says so in the top bit.

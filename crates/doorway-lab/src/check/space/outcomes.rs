@@ -11,6 +11,8 @@ impl Space<'_> {
             None => 1,
         };
         let outcomes = &self.processes[p].outcomes;
-        (0..values).filter_map(|value| Some((value, *outcomes.get(&(local, index, value))?))).collect()
+        (0..values)
+            .filter_map(|value| Some((value, *outcomes.get(&(local, index, value))?)))
+            .collect()
     }
 }

@@ -30,16 +30,20 @@ impl Space<'_> {
         next: &[Move],
     ) -> Result<(), Fault> {
         let same = |a: &Move, b: &Move| {
-            let what = |m: &Move| (m.choice, m.access.kind, m.access.register, m.access.line, m.access.waits);
+            let what = |m: &Move| {
+                (m.choice, m.access.kind, m.access.register, m.access.line, m.access.waits)
+            };
             what(a) == what(b)
         };
         for stretch in self.stretches(visible) {
             let moves = stretch.local(local).map(|local| self.subject.moves(p, &local, true));
-            let agrees =
-                |moves: Vec<Move>| moves.len() == next.len() && moves.iter().zip(next).all(|(a, b)| same(a, b));
+            let agrees = |moves: Vec<Move>| {
+                moves.len() == next.len() && moves.iter().zip(next).all(|(a, b)| same(a, b))
+            };
             if !moves.is_some_and(|moves| moves.is_ok_and(agrees)) {
                 let line = next.first().map_or(0, |step| step.access.line);
-                let register = next.first().and_then(|step| self.dense.get(&step.access.register).copied());
+                let register =
+                    next.first().and_then(|step| self.dense.get(&step.access.register).copied());
                 return Err(self.ticket_use(register, line));
             }
         }
@@ -61,10 +65,13 @@ impl Space<'_> {
         let mut fits = Stretch::none(visible, gap).holds(stepped);
         for stretch in self.stretches(visible) {
             let local = stretch.local(state);
-            let held = step.register.map(|r| stretch.value(self.registers[r as usize].value(value)));
+            let held =
+                step.register.map(|r| stretch.value(self.registers[r as usize].value(value)));
             let again = match (local, held) {
                 (Some(local), None) => self.subject.step(p, &local, step.choice, None, true).ok(),
-                (Some(local), Some(Some(held))) => self.subject.step(p, &local, step.choice, Some(&*held), true).ok(),
+                (Some(local), Some(Some(held))) => {
+                    self.subject.step(p, &local, step.choice, Some(&*held), true).ok()
+                }
                 _ => None,
             };
             fits &= again.is_some_and(|again| stretch.agrees(stepped, &again));

@@ -29,7 +29,8 @@ const MAX_VALUES: u32 = 1 << 24;
 impl Values {
     /// The values of a register that nothing has been written to.
     pub(super) fn of(cell: &RegisterCell<'_>, kind: RegisterKind) -> Result<Self, Fault> {
-        let (list, labels, ids, domain) = (Vec::new(), Vec::new(), FxHashMap::default(), Domain::of(cell, kind));
+        let (list, labels, ids, domain) =
+            (Vec::new(), Vec::new(), FxHashMap::default(), Domain::of(cell, kind));
         let mut values = Values { name: cell.name(), list, labels, ids, domain };
         values.intern(cell.init.copy())?;
         Ok(values)

@@ -28,7 +28,8 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound
     }
 }
@@ -37,7 +38,8 @@ impl Sample {
     /// A state is where each process is, and one of a few variants of that. Each process either
     /// stays where it is or goes on, to a variant by chance.
     fn new(random: &mut Random) -> Self {
-        let mut sample = Self { regions: vec![vec![Remainder; N]], steps: Vec::new(), depths: vec![0] };
+        let mut sample =
+            Self { regions: vec![vec![Remainder; N]], steps: Vec::new(), depths: vec![0] };
         let variants = 1 + random.below(3);
         let mut ids = HashMap::from([((vec![Remainder; N], 0), 0u32)]);
         let stays = 1 + random.below(6);
@@ -51,9 +53,13 @@ impl Sample {
                     let mut regions = sample.regions[state].clone();
                     if random.below(8) >= stays {
                         regions[p] = match regions[p] {
-                            Remainder => [Doorway, Doorway, Waiting, Critical][random.below(4) as usize],
+                            Remainder => {
+                                [Doorway, Doorway, Waiting, Critical][random.below(4) as usize]
+                            }
                             Doorway => [Waiting, Waiting, Waiting, Exit][random.below(4) as usize],
-                            Waiting => [Critical, Critical, Critical, Exit][random.below(4) as usize],
+                            Waiting => {
+                                [Critical, Critical, Critical, Exit][random.below(4) as usize]
+                            }
                             Critical => Exit,
                             Exit => Remainder,
                         };
@@ -95,7 +101,13 @@ impl Sample {
             for &(p, to) in steps.iter().filter(|&&(p, to)| self.begins(from, p, to)) {
                 let set = self.waiting(to) & !(1 << p);
                 if set != 0 {
-                    beginnings.push(Beginning { from, to, p: p as u8, conflicting: set, alike: set });
+                    beginnings.push(Beginning {
+                        from,
+                        to,
+                        p: p as u8,
+                        conflicting: set,
+                        alike: set,
+                    });
                 }
             }
         }
@@ -133,18 +145,30 @@ impl Sample {
                         && crashed >> p & 1 == 0
                         && !(enters && property == Property::DeadlockFreedom)
                 };
-                let reached: Vec<_> = (0..self.steps.len() as u32).map(|state| self.reached(state, &allowed)).collect();
+                let reached: Vec<_> = (0..self.steps.len() as u32)
+                    .map(|state| self.reached(state, &allowed))
+                    .collect();
                 for state in (0..self.steps.len() as u32).filter(|&state| inside(state)) {
                     let together = |other: &u32| reached[*other as usize].contains(&state);
-                    let part: HashSet<u32> = reached[state as usize].iter().copied().filter(together).collect();
+                    let part: HashSet<u32> =
+                        reached[state as usize].iter().copied().filter(together).collect();
                     let moves = |p: usize| {
-                        let stays = |from: u32, q: usize, to: u32| q == p && part.contains(&to) && allowed(from, q, to);
-                        part.iter().any(|&from| self.steps[from as usize].iter().any(|&(q, to)| stays(from, q, to)))
+                        let stays = |from: u32, q: usize, to: u32| {
+                            q == p && part.contains(&to) && allowed(from, q, to)
+                        };
+                        part.iter().any(|&from| {
+                            self.steps[from as usize].iter().any(|&(q, to)| stays(from, q, to))
+                        })
                     };
-                    let rests = |p: usize| part.iter().any(|&state| self.region(state, p) == Remainder);
+                    let rests =
+                        |p: usize| part.iter().any(|&state| self.region(state, p) == Remainder);
                     let fair = |p: usize| crashed >> p & 1 == 1 || moves(p) || rests(p);
                     if if lingers { moves(victim) } else { (0..N).all(fair) } {
-                        let begins = part.iter().map(|&state| self.depths[state as usize]).min().unwrap_or(0);
+                        let begins = part
+                            .iter()
+                            .map(|&state| self.depths[state as usize])
+                            .min()
+                            .unwrap_or(0);
                         best = best.into_iter().chain([(begins, crashed)]).min();
                     }
                 }
@@ -160,16 +184,20 @@ impl Sample {
     fn kept_out(&self) -> Vec<u16> {
         let mut kept = vec![0; self.steps.len()];
         for p in 0..N {
-            let gives_up =
-                |from, to| self.region(from, p).is_entry() && !matches!(self.region(to, p), Doorway | Waiting);
+            let gives_up = |from, to| {
+                self.region(from, p).is_entry() && !matches!(self.region(to, p), Doorway | Waiting)
+            };
             let allowed = |from: u32, q: usize, to: u32| {
                 let outside = self.region(from, p) != Critical && self.region(to, p) != Critical;
                 outside && !(q == p && gives_up(from, to))
             };
-            let reached: Vec<_> = (0..self.steps.len() as u32).map(|state| self.reached(state, &allowed)).collect();
+            let reached: Vec<_> =
+                (0..self.steps.len() as u32).map(|state| self.reached(state, &allowed)).collect();
             let ends = |state: &u32| {
-                let mut own = self.steps[*state as usize].iter().filter(|(q, _)| *q == p).peekable();
-                let returns = |to: u32| allowed(*state, p, to) && reached[to as usize].contains(state);
+                let mut own =
+                    self.steps[*state as usize].iter().filter(|(q, _)| *q == p).peekable();
+                let returns =
+                    |to: u32| allowed(*state, p, to) && reached[to as usize].contains(state);
                 own.peek().is_none() || own.any(|&(_, to)| returns(to))
             };
             for state in (0..self.steps.len()).filter(|&state| self.regions[state][p] != Critical) {
@@ -212,7 +240,8 @@ impl Sample {
     }
 }
 
-const PROGRESS: [Property; 3] = [Property::StarvationFreedom, Property::DeadlockFreedom, Property::BoundedExit];
+const PROGRESS: [Property; 3] =
+    [Property::StarvationFreedom, Property::DeadlockFreedom, Property::BoundedExit];
 const ORDER: [Property; 3] = [Property::Fcfs, Property::KFcfs, Property::Fife];
 
 #[test]
@@ -232,27 +261,50 @@ fn passes_find_what_the_definitions_say() {
         assert_eq!(found.kept_out, sample.kept_out(), "round {round}");
         for property in PROGRESS {
             let lasso = found.lassos.iter().find(|(of, _)| *of == property).map(|(_, lasso)| lasso);
-            let begins = lasso.map(|lasso| (lasso.members.iter().map(|&s| depth(s)).min().unwrap_or(0), lasso.crashed));
-            assert_eq!(begins, sample.violation(property, crashes as u32), "round {round}: {property}");
+            let begins = lasso.map(|lasso| {
+                (lasso.members.iter().map(|&s| depth(s)).min().unwrap_or(0), lasso.crashed)
+            });
+            assert_eq!(
+                begins,
+                sample.violation(property, crashes as u32),
+                "round {round}: {property}"
+            );
             *seen.entry((property, lasso.is_none())).or_default() += 1;
             // Asked alone, it is the same: deadlock freedom is not searched for where no process
             // starves.
             let alone = Wanted { progress: vec![property], kept_out: false, crashes };
-            let alone = kept::look(&graph, &alone, &depth, workers, &timings).lassos.pop().map(|(_, lasso)| lasso);
-            let ranks = [alone.as_ref(), lasso].map(|lasso| lasso.map(|l| (l.crashed, l.victim, l.members.len())));
+            let alone = kept::look(&graph, &alone, &depth, workers, &timings)
+                .lassos
+                .pop()
+                .map(|(_, lasso)| lasso);
+            let ranks = [alone.as_ref(), lasso]
+                .map(|lasso| lasso.map(|l| (l.crashed, l.victim, l.members.len())));
             assert_eq!(ranks[0], ranks[1], "round {round}: {property}");
         }
         let end_of_level = |level: usize| sample.depths.partition_point(|&depth| depth <= level);
-        let order = Order { graph: &graph, end_of_level: &end_of_level, k: 2, ordered: 2, kept_out: &found.kept_out };
+        let order = Order {
+            graph: &graph,
+            end_of_level: &end_of_level,
+            k: 2,
+            ordered: 2,
+            kept_out: &found.kept_out,
+        };
         let overtakings = order.violations(&ORDER, workers, &timings);
         for property in ORDER {
             let found = overtakings.iter().find(|(of, _)| *of == property).map(|(_, found)| found);
             let steps = found.map(|found| depth(found.start) + found.walk.len());
-            assert_eq!(steps, sample.overtaking(property, 2, order.kept_out), "round {round}: {property}");
+            assert_eq!(
+                steps,
+                sample.overtaking(property, 2, order.kept_out),
+                "round {round}: {property}"
+            );
             if let Some(found) = found {
                 let least = if property == Property::KFcfs { 2 } else { 1 };
                 assert!(found.overtaken.count_ones() >= least, "round {round}: {property}");
-                assert!(found.walk.windows(2).all(|pair| pair[0].2 == pair[1].0), "round {round}: {property}");
+                assert!(
+                    found.walk.windows(2).all(|pair| pair[0].2 == pair[1].0),
+                    "round {round}: {property}"
+                );
             }
             *seen.entry((property, found.is_none())).or_default() += 1;
         }

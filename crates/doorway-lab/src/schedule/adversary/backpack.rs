@@ -111,7 +111,11 @@ impl Backpack {
         }
         // A leader looks at its whole backpack, three times at each place, and does not wait for all that.
         let looks = if seen.leads { LOOKS * view.processes() } else { LOCAL_LOOKS };
-        if seen.local >= looks || seen.looks >= LOOKS * view.processes() { Group::Waits } else { Self::moving(seen) }
+        if seen.local >= looks || seen.looks >= LOOKS * view.processes() {
+            Group::Waits
+        } else {
+            Self::moving(seen)
+        }
     }
 
     fn moving(seen: Seen) -> Group {
@@ -129,7 +133,9 @@ impl Backpack {
     }
 
     fn somebody(&mut self, view: &Locality<'_>) -> Option<usize> {
-        [Group::Free, Group::Last].into_iter().find_map(|group| self.groups.pick(group, view, &mut self.random))
+        [Group::Free, Group::Last]
+            .into_iter()
+            .find_map(|group| self.groups.pick(group, view, &mut self.random))
     }
 }
 
@@ -218,10 +224,12 @@ impl EmptyBackpack {
     fn note(&mut self, view: &View<'_>) {
         let Some(last) = view.last else {
             let block = |name: &str| view.machine.layout().block(name).unwrap_or(0..0);
-            self.blocks = Some([["R0", "R1"], ["B0ᵀ", "B1ᵀ"], ["S0", "S1"]].map(|names| names.map(block)));
+            self.blocks =
+                Some([["R0", "R1"], ["B0ᵀ", "B1ᵀ"], ["S0", "S1"]].map(|names| names.map(block)));
             return;
         };
-        let passes = last.from != last.to && [Region::Critical, Region::Remainder].contains(&last.to);
+        let passes =
+            last.from != last.to && [Region::Critical, Region::Remainder].contains(&last.to);
         self.since = if passes { 0 } else { self.since + 1 };
         match last.line {
             6 if last.changed => {
@@ -252,10 +260,13 @@ impl EmptyBackpack {
         if view.regions[p] == Region::Critical {
             return Turn::Inside;
         }
-        let place = |block| self.place(block, view.machine.register_of(view.machine.moves(p).first()?));
+        let place =
+            |block| self.place(block, view.machine.register_of(view.machine.moves(p).first()?));
         let held = match view.machine.pending(p).line {
             5 => place(R).is_some_and(|(side, place)| place == 0 && !self.closed[side]),
-            24 => place(B).is_some_and(|(side, place)| self.open[side] == Some(place % view.machine.processes())),
+            24 => place(B).is_some_and(|(side, place)| {
+                self.open[side] == Some(place % view.machine.processes())
+            }),
             _ => false,
         };
         match (held, self.open.contains(&Some(p))) {
@@ -271,7 +282,8 @@ impl StrongAdaptive for EmptyBackpack {
         self.note(view);
         if self.since > PATIENCE * view.machine.processes() {
             // This is another lock: anybody, until somebody enters or leaves.
-            return (!view.able.is_empty()).then(|| view.able[self.random.below(view.able.len() as u64) as usize]);
+            return (!view.able.is_empty())
+                .then(|| view.able[self.random.below(view.able.len() as u64) as usize]);
         }
         let turns: Vec<_> = view.able.iter().map(|&p| (self.turn(view, p), p)).collect();
         let first = turns.iter().map(|(turn, _)| *turn).min()?;

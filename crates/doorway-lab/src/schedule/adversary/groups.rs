@@ -60,7 +60,12 @@ impl Groups {
     }
 
     /// One of a group that has a pending step still: who crashes does not say so.
-    pub(super) fn pick(&mut self, group: Group, view: &Locality<'_>, random: &mut Random) -> Option<usize> {
+    pub(super) fn pick(
+        &mut self,
+        group: Group,
+        view: &Locality<'_>,
+        random: &mut Random,
+    ) -> Option<usize> {
         loop {
             let list = self.of(group);
             if list.is_empty() {

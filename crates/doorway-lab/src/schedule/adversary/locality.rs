@@ -200,7 +200,8 @@ impl Hold {
             What::Release => self.inside[p],
         };
         let (looks, local) = self.looks[p];
-        let waits = is == Type::Read && !remote && local >= LOCAL_LOOKS || looks >= LOOKS * view.processes();
+        let waits = is == Type::Read && !remote && local >= LOCAL_LOOKS
+            || looks >= LOOKS * view.processes();
         match (held, waits) {
             (true, _) => Group::Held,
             (false, true) => Group::Waits,

@@ -127,7 +127,10 @@ mod tests {
         let of = |p| turns.iter().filter(|&&q| q == p).count() as f64;
         for p in 1..8 {
             let slower = of(0) / of(p);
-            assert!((slower / (p as f64 + 1.0) - 1.0).abs() < 0.1, "process {p} is {slower} times as slow");
+            assert!(
+                (slower / (p as f64 + 1.0) - 1.0).abs() < 0.1,
+                "process {p} is {slower} times as slow"
+            );
         }
     }
 

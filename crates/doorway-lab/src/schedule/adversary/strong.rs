@@ -73,7 +73,8 @@ impl Victim {
     fn other(&mut self, view: &View<'_>) -> Option<usize> {
         let mut best = None;
         let mut among = 0;
-        for &p in view.able.iter().filter(|&&p| p != self.victim && !view.machine.waits_in_vain(p)) {
+        for &p in view.able.iter().filter(|&&p| p != self.victim && !view.machine.waits_in_vain(p))
+        {
             let worth = self.worth(view, p);
             match best {
                 Some((most, _)) if worth > most => {}
@@ -103,7 +104,9 @@ impl StrongAdaptive for Victim {
             return (able > 0).then(|| view.able[self.random.below(able) as usize]);
         }
         let pending = view.machine.pending(self.victim);
-        let pays = pending.slot.is_some_and(|slot| view.meter.would_cost(slot, self.victim, pending.kind) > 0);
+        let pays = pending
+            .slot
+            .is_some_and(|slot| view.meter.would_cost(slot, self.victim, pending.kind) > 0);
         if pays { Some(self.victim) } else { self.other(view).or(Some(self.victim)) }
     }
 }

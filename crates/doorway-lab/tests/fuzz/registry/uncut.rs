@@ -82,7 +82,11 @@ struct Taken {
 }
 
 /// Explores the subject; at most so many states.
-pub(crate) fn explore(subject: &dyn Subject, passages: Option<u32>, most: usize) -> Result<Graph, Stopped> {
+pub(crate) fn explore(
+    subject: &dyn Subject,
+    passages: Option<u32>,
+    most: usize,
+) -> Result<Graph, Stopped> {
     let counted = |most: &u32| *most != ANY_NUMBER;
     let explorer = Explorer {
         subject,
@@ -132,7 +136,9 @@ pub(crate) fn explore(subject: &dyn Subject, passages: Option<u32>, most: usize)
         graph.edges.push(edges);
         graph.regions.push(first[from].iter().map(|local| local.region()).collect());
         graph.sessions.push(first[from].iter().map(|local| local.session()).collect());
-        graph.largest.push(state.registers.iter().map(|held| held.0.magnitude()).max().unwrap_or(0));
+        graph
+            .largest
+            .push(state.registers.iter().map(|held| held.0.magnitude()).max().unwrap_or(0));
     }
     Ok(graph)
 }
@@ -151,7 +157,12 @@ impl Explorer<'_> {
     }
 
     /// What comes of every move of process `p`, with the cut record after it.
-    fn moves(&self, state: &State, p: usize, uncut: &LocalState) -> Result<Vec<(Move, Stepped, LocalState)>, Stopped> {
+    fn moves(
+        &self,
+        state: &State,
+        p: usize,
+        uncut: &LocalState,
+    ) -> Result<Vec<(Move, Stepped, LocalState)>, Stopped> {
         let cut = &*state.cut[p];
         let mut moves = self.subject.moves(p, uncut, false)?;
         self.compare_moves(p, &moves, &self.subject.moves(p, cut, true)?)?;
@@ -182,7 +193,9 @@ impl Explorer<'_> {
                 to.retries[p] = 0;
             }
             to.cut[p] = Rc::new(cut);
-            if let (Some(new), Some(register)) = (stepped.effect, self.subject.layout().find(step.access.register)) {
+            if let (Some(new), Some(register)) =
+                (stepped.effect, self.subject.layout().find(step.access.register))
+            {
                 to.registers[register] = Held(Rc::from(new));
             }
             Taken { p, gives_up: step.choice.gives_up(), to, uncut: Rc::new(stepped.local) }
@@ -191,7 +204,9 @@ impl Explorer<'_> {
     }
 
     fn compare_moves(&self, p: usize, uncut: &[Move], cut: &[Move]) -> Result<(), Stopped> {
-        let all = |moves: &[Move]| moves.iter().map(|step| (step.choice, shown(&step.access))).collect::<Vec<_>>();
+        let all = |moves: &[Move]| {
+            moves.iter().map(|step| (step.choice, shown(&step.access))).collect::<Vec<_>>()
+        };
         let (uncut, cut) = (all(uncut), all(cut));
         if uncut == cut {
             return Ok(());
@@ -199,7 +214,13 @@ impl Explorer<'_> {
         Err(Stopped::Differs(format!("process {p} may do {uncut:?}, and if it forgets, {cut:?}")))
     }
 
-    fn compare_steps(&self, p: usize, step: &Move, uncut: &Stepped, cut: &Stepped) -> Result<(), Stopped> {
+    fn compare_steps(
+        &self,
+        p: usize,
+        step: &Move,
+        uncut: &Stepped,
+        cut: &Stepped,
+    ) -> Result<(), Stopped> {
         let place = |stepped: &Stepped| {
             let pending = stepped.pending.as_ref().map(shown);
             (stepped.local.region(), stepped.local.session(), stepped.retries, pending)
@@ -212,9 +233,12 @@ impl Explorer<'_> {
             return Ok(());
         }
         let line = step.access.line;
-        let all =
-            |stepped: &Stepped| format!("{:?}, {:?}", place(stepped), stepped.effect.as_ref().map(|new| new.text()));
+        let all = |stepped: &Stepped| {
+            format!("{:?}, {:?}", place(stepped), stepped.effect.as_ref().map(|new| new.text()))
+        };
         let (uncut, cut) = (all(uncut), all(cut));
-        Err(Stopped::Differs(format!("line {line} of process {p} leads to {uncut}, and if it forgets, to {cut}")))
+        Err(Stopped::Differs(format!(
+            "line {line} of process {p} leads to {uncut}, and if it forgets, to {cut}"
+        )))
     }
 }

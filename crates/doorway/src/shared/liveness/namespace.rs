@@ -57,7 +57,9 @@ impl Namespace {
     ) -> Result<Option<Self>, Errno> {
         for (number, word) in words.iter().enumerate() {
             let found = match word.load(SeqCst) {
-                0 => word.compare_exchange(0, packed, SeqCst, SeqCst).map_or_else(|found| found, |_| packed),
+                0 => word
+                    .compare_exchange(0, packed, SeqCst, SeqCst)
+                    .map_or_else(|found| found, |_| packed),
                 found => found,
             };
             if found == packed && Self(number).keep(fd, word, packed)? {
@@ -141,13 +143,19 @@ mod tests {
         let words: Vec<AtomicU64> = (0..4).map(|_| AtomicU64::new(0)).collect();
         let register = |fd: &OwnedFd, pids, known: &[usize]| {
             let is_known = |number: Namespace| known.contains(&number.0);
-            Namespace::register(&words, fd.as_fd(), packed(pids), is_known).expect("it has locks").map(|it| it.0)
+            Namespace::register(&words, fd.as_fd(), packed(pids), is_known)
+                .expect("it has locks")
+                .map(|it| it.0)
         };
         let mut fds: Vec<_> = (0..4).map(|_| open(&file)).collect();
         for (pids, fd) in fds.iter().enumerate() {
             assert_eq!(register(fd, pids, &[]), Some(pids));
             assert_eq!(register(fd, pids, &[]), Some(pids), "the same process again");
-            assert_eq!(register(&open(&file), pids, &[]), Some(pids), "another process, which ends at once");
+            assert_eq!(
+                register(&open(&file), pids, &[]),
+                Some(pids),
+                "another process, which ends at once"
+            );
         }
         assert_eq!(register(&open(&file), 4, &[]), None, "all are kept");
         // The processes of two namespaces end, but for one that does not keep its number.
@@ -169,7 +177,11 @@ mod tests {
         assert_eq!(number.take_over(other.as_fd(), &word, packed(1), &|_| false), Ok(true));
         assert_eq!(number.keep(late.as_fd(), &word, packed(0)), Ok(false));
         drop(other);
-        assert_eq!(number.take_over(open(&file).as_fd(), &word, packed(2), &|_| false), Ok(true), "it let go");
+        assert_eq!(
+            number.take_over(open(&file).as_fd(), &word, packed(2), &|_| false),
+            Ok(true),
+            "it let go"
+        );
     }
 
     #[test]

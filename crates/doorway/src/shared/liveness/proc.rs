@@ -100,7 +100,8 @@ pub(super) fn boot() -> Result<u64, Errno> {
         return Ok(boot);
     }
     let id = std::fs::read("/proc/sys/kernel/random/boot_id");
-    let id = id.map_err(|error| error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error))?;
+    let id =
+        id.map_err(|error| error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error))?;
     let hash = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     Ok(*BOOT.get_or_init(|| id.iter().fold(0xcbf2_9ce4_8422_2325, hash)))
 }
@@ -137,7 +138,9 @@ mod tests {
 
     #[test]
     fn numbers_of_any_length_fit_into_a_path() {
-        let path = |number| Numbered::new("/proc/self/fd/", number, "").as_c_str().to_str().map(String::from);
+        let path = |number| {
+            Numbered::new("/proc/self/fd/", number, "").as_c_str().to_str().map(String::from)
+        };
         assert_eq!(path(0).as_deref(), Ok("/proc/self/fd/0"));
         assert_eq!(path(i32::MAX).as_deref(), Ok("/proc/self/fd/2147483647"));
     }

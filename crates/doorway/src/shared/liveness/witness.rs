@@ -134,9 +134,11 @@ pub(super) fn reopen_for_fork(fd: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
 pub(super) fn replace(fd: BorrowedFd<'_>, own: &OwnedFd) -> Result<(), Errno> {
     // SAFETY: both are open. What has the old number goes on with the same file, by another
     // description.
-    retry_on_intr(|| match unsafe { libc::dup3(own.as_raw_fd(), fd.as_raw_fd(), libc::O_CLOEXEC) } {
-        -1 => Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)),
-        _ => Ok(()),
+    retry_on_intr(|| {
+        match unsafe { libc::dup3(own.as_raw_fd(), fd.as_raw_fd(), libc::O_CLOEXEC) } {
+            -1 => Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)),
+            _ => Ok(()),
+        }
     })
 }
 
@@ -169,13 +171,16 @@ pub(in super::super) fn watch(file: &Arc<File>, entry: usize, child: Owner) {
     let run = move || {
         // This process has the byte locked for reading. It gets it for writing once no other
         // description has it.
-        let closed = retry_on_intr(|| lock(own.fd(), libc::F_OFD_SETLKW, libc::F_WRLCK, byte_of(child)));
+        let closed =
+            retry_on_intr(|| lock(own.fd(), libc::F_OFD_SETLKW, libc::F_WRLCK, byte_of(child)));
         if closed.is_err() || has_ended(child) {
             return release(own.fd(), child);
         }
         let (table, m) = (own.table(), &mut Quick::new(own.words()));
         let is_marked = matches!(table.hand_over(m, entry, child, unwitnessed(child)), Ok(true));
-        let Some(Ok(pidfd)) = pid(child).filter(|_| is_marked).map(|pid| pidfd_open(pid, PidfdFlags::empty())) else {
+        let Some(Ok(pidfd)) =
+            pid(child).filter(|_| is_marked).map(|pid| pidfd_open(pid, PidfdFlags::empty()))
+        else {
             return;
         };
         let _ = retry_on_intr(|| poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], None));

@@ -109,7 +109,11 @@ impl Wait {
         let now = Instant::now();
         let since = *self.since.get_or_insert_with(|| m.file.entered(entry, seen, now));
         let waited = now - since;
-        let first_look = *self.first_look.get_or_insert(if waiting > MANY { FIRST_LOOK_OF_MANY } else { FIRST_LOOK });
+        let first_look = *self.first_look.get_or_insert(if waiting > MANY {
+            FIRST_LOOK_OF_MANY
+        } else {
+            FIRST_LOOK
+        });
         let left = m.until.map_or(Duration::MAX, |until| until.saturating_duration_since(now));
         if waited >= first_look && left < FIRST_LOOK && self.look.is_none() {
             // There is not enough time to watch: one look has to do. A process may wait in such slices only.
@@ -128,7 +132,11 @@ impl Wait {
                 // A process has ended before it was watched.
                 Ok(None) => {
                     asleep.store(0, Relaxed);
-                    return if changed() { Ok(false) } else { self.before_look(m, entry, seen, left, changed) };
+                    return if changed() {
+                        Ok(false)
+                    } else {
+                        self.before_look(m, entry, seen, left, changed)
+                    };
                 }
                 Err(stop) => {
                     asleep.store(0, Relaxed);
@@ -153,7 +161,12 @@ impl Wait {
 
     /// Watches the processes whose end concerns the waiter. Returns after what time to look again; `None` if
     /// one of them has ended.
-    fn watch(&mut self, m: &mut Mapped<'_>, entry: usize, seen: State) -> Result<Option<Duration>, Stop> {
+    fn watch(
+        &mut self,
+        m: &mut Mapped<'_>,
+        entry: usize,
+        seen: State,
+    ) -> Result<Option<Duration>, Stop> {
         let mut pidfds = Vec::new();
         let (owners, is_to_look_soon) = watched(m, entry, seen)?;
         for (_, owner) in owners {
@@ -200,7 +213,11 @@ impl Wait {
 }
 
 /// Returns the entries that a waiter watches, with their owners, and whether it has to look again soon.
-fn watched(m: &mut Mapped<'_>, entry: usize, seen: State) -> Result<(Vec<(usize, Owner)>, bool), Stop> {
+fn watched(
+    m: &mut Mapped<'_>,
+    entry: usize,
+    seen: State,
+) -> Result<(Vec<(usize, Owner)>, bool), Stop> {
     let State::Waiting(ticket) = seen else { return Ok((Vec::new(), true)) };
     let table = m.file.table();
     let watched = table.watched(m, entry, ticket)?;
@@ -244,7 +261,9 @@ impl File {
 
     /// Returns how long the process has waited that entered with this ticket.
     fn waited(&self, entry: usize, ticket: Ticket) -> Duration {
-        let word = |word: usize| self.words().get(entry * entry::WORDS + word).map_or(0, |word| word.load(Relaxed));
+        let word = |word: usize| {
+            self.words().get(entry * entry::WORDS + word).map_or(0, |word| word.load(Relaxed))
+        };
         if word(entry::STAMPED) != raw::number(ticket) {
             return Duration::ZERO;
         }
@@ -275,7 +294,10 @@ impl File {
     /// What the processes of this lock know of yielding.
     fn evidence(&self) -> Evidence<'_> {
         let global = |word: usize| &self.words()[self.global(word)];
-        Evidence { no_yields_until: global(global::NO_YIELDS_UNTIL), long_yields: global(global::LONG_YIELDS) }
+        Evidence {
+            no_yields_until: global(global::NO_YIELDS_UNTIL),
+            long_yields: global(global::LONG_YIELDS),
+        }
     }
 
     /// Ends the sleep of the waiter at the front of the queue: it has to watch other processes now.

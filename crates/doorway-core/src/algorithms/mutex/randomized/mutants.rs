@@ -82,7 +82,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant { name: "without-line-16", change: "the leader waits for nobody", fate: Fate::Harmless },
     Mutant { name: "without-line-17", change: "there is no first promotion", fate: Fate::Harmless },
-    Mutant { name: "without-line-18", change: "backpacks are not closed", fate: breaks(Property::DeadlockFreedom, 1) },
+    Mutant {
+        name: "without-line-18",
+        change: "backpacks are not closed",
+        fate: breaks(Property::DeadlockFreedom, 1),
+    },
     Mutant {
         name: "without-line-19",
         change: "there is no second promotion",

@@ -76,7 +76,12 @@ macro_rules! double_word {
 }
 
 impl Value for Name {
-    double_word!(SEQ_BITS + PROCESS_BITS, |name| name.pack(), |word| Self::unpack(word), raw::number(name.seq));
+    double_word!(
+        SEQ_BITS + PROCESS_BITS,
+        |name| name.pack(),
+        |word| Self::unpack(word),
+        raw::number(name.seq)
+    );
 }
 
 /// Somebody, or (⊥, ⊥): with one bit more than a name.
@@ -223,14 +228,19 @@ mod tests {
     #[test]
     fn words_stand_for_one_value_each() {
         let seqs = [0, 1, (1 << SEQ_BITS) - 1].map(raw::ticket);
-        let names: Vec<Name> = seqs.iter().flat_map(|&c| [0, 5, MOST - 1].map(|p| Name::new(p, c))).collect();
+        let names: Vec<Name> =
+            seqs.iter().flat_map(|&c| [0, 5, MOST - 1].map(|p| Name::new(p, c))).collect();
         round_trip(&names);
         round_trip(&names.iter().copied().map(Some).chain([None]).collect::<Vec<_>>());
         let statuses: Vec<Status> =
             names.iter().copied().map(Status::Joins).chain([Status::Want, Status::Done]).collect();
-        let all = seqs.iter().flat_map(|&seq| statuses.iter().map(move |&status| Announcement { seq, status }));
+        let all = seqs
+            .iter()
+            .flat_map(|&seq| statuses.iter().map(move |&status| Announcement { seq, status }));
         round_trip(&all.collect::<Vec<_>>());
         let stats = [Stat::Done, Stat::Trying, Stat::Waiting, Stat::Promoted];
-        round_trip(&seqs.iter().flat_map(|&seq| stats.map(|stat| Place { seq, stat })).collect::<Vec<_>>());
+        round_trip(
+            &seqs.iter().flat_map(|&seq| stats.map(|stat| Place { seq, stat })).collect::<Vec<_>>(),
+        );
     }
 }

@@ -9,12 +9,19 @@ use crate::{Register, Registers, algorithms::mutex::randomized::Elect};
 impl<const FAIR: bool, E: Sync> RandomizedBounded<FAIR, E> {
     /// Lines 22 to 29: tries to get in with a leader.
     #[inline(always)]
-    pub(super) fn join<M: Registers>(&self, m: &mut M, p: usize, side: u8, leader: u32) -> Result<Option<Pass>, M::Halt>
+    pub(super) fn join<M: Registers>(
+        &self,
+        m: &mut M,
+        p: usize,
+        side: u8,
+        leader: u32,
+    ) -> Result<Option<Pass>, M::Halt>
     where
         E: Elect<M, u32>,
     {
         let s = &self.sides[usize::from(side)];
-        let open = |m: &mut M, w: u32| m.test(self.said.at(w as usize), |said| said == Said::Wants(side));
+        let open =
+            |m: &mut M, w: u32| m.test(self.said.at(w as usize), |said| said == Said::Wants(side));
         if !m.drops(22) {
             m.line(22);
             m.write(self.said.at(p), Said::Joins { side, w: leader })?;

@@ -45,7 +45,12 @@ impl Last {
 
     /// Lines 8 and 9: takes L. Returns the parity under which `p` holds it.
     #[inline(always)]
-    pub(super) fn take<M: Registers>(&self, m: &mut M, p: usize, side: u8) -> Result<bool, M::Halt> {
+    pub(super) fn take<M: Registers>(
+        &self,
+        m: &mut M,
+        p: usize,
+        side: u8,
+    ) -> Result<bool, M::Halt> {
         let s = &self.sides[usize::from(side)];
         m.line(8);
         let bit = m.read(s.bit)?;
@@ -78,7 +83,13 @@ impl Last {
 
     /// Line 33: releases L, and tells the leader that comes after on this side, if there is one yet.
     #[inline(always)]
-    pub(super) fn release<M: Registers>(&self, m: &mut M, p: usize, side: u8, bit: bool) -> Result<(), M::Halt> {
+    pub(super) fn release<M: Registers>(
+        &self,
+        m: &mut M,
+        p: usize,
+        side: u8,
+        bit: bool,
+    ) -> Result<(), M::Halt> {
         let (s, mine) = (&self.sides[usize::from(side)], usize::from(bit));
         m.line(33);
         self.lock.leave(m, Player { leaf: usize::from(side), p })?;

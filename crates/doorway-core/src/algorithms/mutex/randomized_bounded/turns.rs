@@ -38,7 +38,12 @@ impl Turns {
     }
 
     /// Whether it is the turn of `p`, who needs help and now stays on this side.
-    pub(super) fn stays<M: Registers>(&self, m: &mut M, p: usize, side: u8) -> Result<bool, M::Halt> {
+    pub(super) fn stays<M: Registers>(
+        &self,
+        m: &mut M,
+        p: usize,
+        side: u8,
+    ) -> Result<bool, M::Halt> {
         let mine = Turn { of: p as u32, ending: false };
         let stays = m.test(self.next, |turn| turn == mine)?;
         if stays {
@@ -61,7 +66,12 @@ impl Turns {
     }
 
     /// `p`, who has asked and perhaps stayed, leads or has been promoted.
-    pub(super) fn thanks<M: Registers>(&self, m: &mut M, p: usize, stayed: bool) -> Result<(), M::Halt> {
+    pub(super) fn thanks<M: Registers>(
+        &self,
+        m: &mut M,
+        p: usize,
+        stayed: bool,
+    ) -> Result<(), M::Halt> {
         m.write(self.help.at(p), Help::No)?;
         if stayed {
             m.write(self.told.at(p), false)?; // nobody looks at it until it is taken back again: for fewer states

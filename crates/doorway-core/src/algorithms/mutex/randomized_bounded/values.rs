@@ -168,7 +168,15 @@ mod tests {
     #[test]
     fn words_stand_for_one_value_each() {
         let joins = |w| [Said::Joins { side: 0, w }, Said::Joins { side: 1, w }];
-        round_trip(&[[Said::Done, Said::Wants(0)].as_slice(), &[Said::Wants(1)], &joins(0), &joins(u32::MAX)].concat());
+        round_trip(
+            &[
+                [Said::Done, Said::Wants(0)].as_slice(),
+                &[Said::Wants(1)],
+                &joins(0),
+                &joins(u32::MAX),
+            ]
+            .concat(),
+        );
         let place = |stat| [false, true].map(|bit| Place { stat, bit });
         round_trip(&[place(Stat::Done), place(Stat::Trying), place(Stat::Waiting)].concat());
         round_trip(&[Help::No, Help::Needs, Help::Stays(0), Help::Stays(1)]);
