@@ -1,8 +1,11 @@
-//! How the command is linked: so that it starts soon, for `doorway run` starts as often as the commands that it runs.
+//! How the command is linked: so that it starts soon, for `doorway run` starts as often as the
+//! commands that it runs.
 //!
-//! Of the time that it takes until `main` is reached, a third goes by in looking for shared libraries and in writing addresses into the
-//! executable. So it has a place of its own in memory, and with the feature `static` the C library within it, where that is there as an archive
-//! (`libc6-dev` on Debian, `glibc-static` on Fedora). Where it is not, or the target is another one, the command is linked as any other.
+//! Of the time that it takes until `main` is reached, a third goes by in looking for shared
+//! libraries and in writing addresses into the executable. So it has a place of its own in memory,
+//! and with the feature `static` the C library within it, where that is there as an archive
+//! (`libc6-dev` on Debian, `glibc-static` on Fedora). Where it is not, or the target is another
+//! one, the command is linked as any other.
 
 use std::{
     env, fs,
@@ -32,8 +35,9 @@ fn main() -> Result<()> {
         return Ok(());
     }
     let place = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
-    // rustc has no word for it that would hold for one executable. But where the linker looks for a shared library it may find a file that says what to
-    // take: most systems' own libc.so is one. These say the archives.
+    // rustc has no word for it that would hold for one executable. But where the linker looks for a
+    // shared library it may find a file that says what to take: most systems' own libc.so is one.
+    // These say the archives.
     for name in SHARED {
         fs::write(place.join(format!("lib{name}.so")), ARCHIVES)?;
     }

@@ -1,4 +1,5 @@
-//! Who is measured. A lock is described in `lock`'s words, and a line here gives it every bench of its kind.
+//! Who is measured. A lock is described in `lock`'s words, and a line here gives it every bench of
+//! its kind.
 
 use doorway_core::{
     Exclusion,

@@ -24,7 +24,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Numbers of threads: those that were asked for, or these, or few of them if it is to be quick.
+    /// Numbers of threads: those that were asked for, or these, or few of them if it is to be
+    /// quick.
     fn threads(&self, usual: &[usize], quick: &[usize]) -> Vec<usize> {
         self.threads.clone().unwrap_or_else(|| if self.quick { quick } else { usual }.to_vec())
     }
@@ -225,7 +226,8 @@ impl Bench {
         Self { group, setting, references, contenders }
     }
 
-    /// Rounds before those that count, and those. Being alone takes milliseconds, so there can be more.
+    /// Rounds before those that count, and those. Being alone takes milliseconds, so there can be
+    /// more.
     pub(crate) fn rounds(&self, plan: &Plan) -> (u32, u32) {
         if self.group.crowd { (1, plan.rounds) } else { (3, 7 * plan.rounds) }
     }

@@ -1,7 +1,9 @@
-//! What a lock has to say of itself to be measured: its name, how it is made, and how one passage goes.
+//! What a lock has to say of itself to be measured: its name, how it is made, and how one passage
+//! goes.
 //!
-//! A peer that is not first come, first served in a way that can be seen from outside has no doorway of its own: it leaves
-//! `stepwise` as it is. One that has a doorway calls `entered` when it is through, and is then judged by it:
+//! A peer that is not first come, first served in a way that can be seen from outside has no
+//! doorway of its own: it leaves `stepwise` as it is. One that has a doorway calls `entered` when
+//! it is through, and is then judged by it:
 //!
 //! ```
 //! use std::sync::atomic::{AtomicU64, Ordering::SeqCst};

@@ -1,21 +1,23 @@
 //! The judge of order. It believes the clock, not the lock.
 //!
-//! Each process stamps when it begins its doorway, when it is through, when it is inside and when it is about to leave. From
-//! these alone follows:
+//! Each process stamps when it begins its doorway, when it is through, when it is inside and when
+//! it is about to leave. From these alone follows:
 //!
-//! - *order*: when q is inside, fewer than k of those who were through their doorways before q began its own have still to
-//!   come. That is FCFS for k = 1 and k-FCFS for more; among sessions, only those who keep q out count, and k is 1.
+//! - *order*: when q is inside, fewer than k of those who were through their doorways before q
+//!   began its own have still to come. That is FCFS for k = 1 and k-FCFS for more; among sessions,
+//!   only those who keep q out count, and k is 1.
 //! - *exclusion*: of those who keep one another out, at most k are inside.
 //!
-//! **Stamps accuse nobody wrongly.** A stamp can be late, for its process may lose the processor just before it. If p was let
-//! in before q but stamps later, p holds its slot all the while. So when q is inside with k such p still to stamp, k + 1
-//! are inside at once: the lock is wrong either way. The stamp of the doorway's end is late or right, that of its beginning
-//! early or right, so fewer pairs are ordered than are, never more.
+//! **Stamps accuse nobody wrongly.** A stamp can be late, for its process may lose the processor
+//! just before it. If p was let in before q but stamps later, p holds its slot all the while. So
+//! when q is inside with k such p still to stamp, k + 1 are inside at once: the lock is wrong
+//! either way. The stamp of the doorway's end is late or right, that of its beginning early or
+//! right, so fewer pairs are ordered than are, never more.
 //!
-//! **Which clock.** [`Instant`], the system's monotonic clock, between fences. It is the same on all cores, and costs some 25 ns.
-//! A shared counter would be exact, and would be a lock of its own in which all stand in line: what is measured would be
-//! the counter. The bare time stamp counter is faster, and promises less: not the same on all cores, not in the order of the
-//! program.
+//! **Which clock.** [`Instant`], the system's monotonic clock, between fences. It is the same on
+//! all cores, and costs some 25 ns. A shared counter would be exact, and would be a lock of its own
+//! in which all stand in line: what is measured would be the counter. The bare time stamp counter
+//! is faster, and promises less: not the same on all cores, not in the order of the program.
 
 use std::{
     sync::atomic::{Ordering::SeqCst, fence},
@@ -44,7 +46,8 @@ impl Clock {
 /// The stamps of one passage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stamps {
-    /// Whom it does not keep out: those of the same session. Where there are no sessions, each process is one.
+    /// Whom it does not keep out: those of the same session. Where there are no sessions, each
+    /// process is one.
     pub session: u32,
     /// Before the doorway.
     pub began: u64,
@@ -91,8 +94,8 @@ fn overtakings(passages: &[Stamps], k: usize, sessions: usize) -> u64 {
     by_entered.sort_unstable_by_key(|p| p.entered);
     let mut by_began: Vec<&Stamps> = passages.iter().collect();
     by_began.sort_unstable_by_key(|q| q.began);
-    // For each session, the last to be inside of those who were through before q began. The last is enough: if a session is
-    // one process, its earlier passages are over; if it is not, k is 1.
+    // For each session, the last to be inside of those who were through before q began. The last is
+    // enough: if a session is one process, its earlier passages are over; if it is not, k is 1.
     let mut last = vec![0; sessions];
     let mut before = by_entered.into_iter().peekable();
     let mut found = 0;

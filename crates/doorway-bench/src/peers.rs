@@ -63,7 +63,8 @@ thread_local! {
     static WAKER: Waker = Waker::from(Arc::new(Parked(thread::current())));
 }
 
-/// Waits for a future, parked. The waker is made once for each thread, as tokio does for its own blocking calls.
+/// Waits for a future, parked. The waker is made once for each thread, as tokio does for its own
+/// blocking calls.
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     WAKER.with(|waker| {

@@ -23,21 +23,25 @@ pub struct Row {
     pub lock: &'static str,
     /// Passages of all processes together; the median over the rounds.
     pub ops_per_second: f64,
-    /// For each reference, this lock's passages per second over its own in the same round; the median over the rounds.
+    /// For each reference, this lock's passages per second over its own in the same round; the
+    /// median over the rounds.
     pub ratios: Vec<f64>,
-    /// The most passages of a process over the fewest; the median over the rounds, and infinite if somebody had none.
+    /// The most passages of a process over the fewest; the median over the rounds, and infinite if
+    /// somebody had none.
     pub share_max_min: f64,
     /// From before the doorway until inside, over all rounds; empty if it was not measured.
     pub waits: Histogram,
     /// What the judge of order found, over all rounds.
     pub verdict: Verdict,
-    /// Whether that is by the lock's own doorway. If not, the order is that in which processes began, and overtaking is no
-    /// fault: they may have lost the processor on their way to the lock.
+    /// Whether that is by the lock's own doorway. If not, the order is that in which processes
+    /// began, and overtaking is no fault: they may have lost the processor on their way to the
+    /// lock.
     pub doorway: bool,
 }
 
 impl Row {
-    /// Whether the lock did what it must not: let too many in, or one ahead of those who were through its doorway.
+    /// Whether the lock did what it must not: let too many in, or one ahead of those who were
+    /// through its doorway.
     pub fn is_wrong(&self) -> bool {
         self.verdict.intrusions > 0 || self.doorway && self.verdict.overtakings > 0
     }
@@ -79,8 +83,8 @@ impl Bench {
     }
 }
 
-/// The order in a round: another lock begins each time, and every other round goes backwards, so that nobody always runs
-/// after the same one.
+/// The order in a round: another lock begins each time, and every other round goes backwards, so
+/// that nobody always runs after the same one.
 fn turn(count: usize, round: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     order.rotate_left(round % count.max(1));

@@ -1,4 +1,5 @@
-//! Locks that are right and locks that are not: the judge of order has to tell them apart, on real threads and tasks.
+//! Locks that are right and locks that are not: the judge of order has to tell them apart, on real
+//! threads and tasks.
 
 use std::{
     future::poll_fn,
@@ -68,7 +69,8 @@ impl Sessions for Tickets {
     }
 }
 
-/// Pretends to have a doorway, in which nothing happens. Then every second one dawdles, and whoever is quicker takes the lock.
+/// Pretends to have a doorway, in which nothing happens. Then every second one dawdles, and whoever
+/// is quicker takes the lock.
 struct Pretends<L> {
     lock: L,
     came: AtomicUsize,
@@ -197,7 +199,8 @@ fn until(found: impl Fn(&Sample) -> bool, measure: impl Fn() -> Sample) -> bool 
     (0..300).any(|_| found(&measure()))
 }
 
-/// Measures until there is something to judge: where others want the processor too, there may be nothing for a while.
+/// Measures until there is something to judge: where others want the processor too, there may be
+/// nothing for a while.
 fn seen(measure: impl Fn() -> Sample) -> Sample {
     (0..300).map(|_| measure()).find(|sample| sample.verdict.passages > 0).expect("somebody passes")
 }

@@ -1,4 +1,5 @@
-//! What is done with a lock: how long inside and outside, by how many, and in which stages a measurement goes.
+//! What is done with a lock: how long inside and outside, by how many, and in which stages a
+//! measurement goes.
 
 use std::{
     fmt,
@@ -230,7 +231,8 @@ impl Stages {
     }
 }
 
-/// All processes together keep so many stamps, the first ones: enough to judge by, and they fit into memory.
+/// All processes together keep so many stamps, the first ones: enough to judge by, and they fit
+/// into memory.
 const MOST_STAMPS: usize = 1 << 16;
 
 /// What one process has seen.

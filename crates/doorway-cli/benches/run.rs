@@ -2,8 +2,8 @@
 //!
 //!     cargo bench --package doorway-cli --bench run
 //!
-//! In each round every way to run `true` is taken once, in turn. What a way adds is the median over the rounds of its time less that
-//! of bare `true` in the same round.
+//! In each round every way to run `true` is taken once, in turn. What a way adds is the median over
+//! the rounds of its time less that of bare `true` in the same round.
 
 use std::{
     env,

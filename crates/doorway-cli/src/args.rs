@@ -125,7 +125,8 @@ pub(crate) struct Bench {
     /// Rounds that count, at least 7
     #[arg(long, value_name = "N", default_value_t = 7)]
     pub(crate) rounds: u32,
-    /// Seconds for which passages are counted in each measurement; default: 0.1, or 0.02 with --quick
+    /// Seconds for which passages are counted in each measurement; default: 0.1, or 0.02 with
+    /// --quick
     #[arg(long, value_name = "S")]
     pub(crate) seconds: Option<f64>,
     /// Fewer settings, shorter measurements

@@ -1,5 +1,5 @@
-//! Curves over n in one figure, as SVG, on logarithmic axes or on linear ones. Colours follow the reader's light or dark; in
-//! print and without colours the marks tell the curves apart.
+//! Curves over n in one figure, as SVG, on logarithmic axes or on linear ones. Colours follow the
+//! reader's light or dark; in print and without colours the marks tell the curves apart.
 
 use std::fmt::Write;
 
@@ -52,7 +52,8 @@ const COLOURS: [(&str, &str); FAMILIES] = [
 
 const DASHES: [&str; 4] = ["none", "7 4", "2 3", "9 3 2 3"];
 
-/// The marks of the families, by their corners around the point: octagon, square, triangle, diamond, triangle upside down.
+/// The marks of the families, by their corners around the point: octagon, square, triangle,
+/// diamond, triangle upside down.
 const MARKS: [&[(f64, f64)]; 5] = [
     &[
         (1.1, 0.45),
@@ -112,7 +113,8 @@ impl Axis {
         self.places.0 + part * (self.places.1 - self.places.0)
     }
 
-    /// Where lines are drawn: at 1, 2 and 5 times each power of ten, or at about five multiples of one of these.
+    /// Where lines are drawn: at 1, 2 and 5 times each power of ten, or at about five multiples of
+    /// one of these.
     fn ticks(&self) -> Vec<f64> {
         let tens = (-3..=12).map(|power| 10f64.powi(power));
         let mut round = tens.flat_map(|ten| [1.0, 2.0, 5.0].map(|digit| digit * ten));
@@ -162,7 +164,8 @@ impl Chart {
         self.figure((width, height), &head, true)
     }
 
-    /// The figure in a page that has the [`style`], without names beside the curves: see [`Curve::key`].
+    /// The figure in a page that has the [`style`], without names beside the curves: see
+    /// [`Curve::key`].
     pub(crate) fn inline(&self) -> String {
         self.figure((RIGHT + 14.0, BOTTOM + 62.0), "", false)
     }
@@ -296,8 +299,8 @@ impl Curve {
         }
     }
 
-    /// A mark around a place. Of those after the first in a family it is hollow and larger: curves that fall together are
-    /// both seen.
+    /// A mark around a place. Of those after the first in a family it is hollow and larger: curves
+    /// that fall together are both seen.
     fn mark(&self, svg: &mut String, x: f64, y: f64, says: Option<String>) {
         let r = 4.0 + 2.5 * self.member as f64;
         let corners = MARKS[self.family % MARKS.len()];

@@ -140,7 +140,8 @@ fn on_etcd(error: &doorway_etcd::Error) -> u8 {
     }
 }
 
-/// Reports a command line that could not be understood, in one line; or prints the help that was asked for.
+/// Reports a command line that could not be understood, in one line; or prints the help that was
+/// asked for.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind;
     if matches!(
@@ -178,7 +179,8 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Whether this is a `doorway run` that does not say where the command begins, as one may leave out for flock(1).
+/// Whether this is a `doorway run` that does not say where the command begins, as one may leave out
+/// for flock(1).
 fn lacks_dashes() -> bool {
     let mut words = env::args_os().skip(1);
     words.next().is_some_and(|word| word == "run") && words.all(|word| word != "--")

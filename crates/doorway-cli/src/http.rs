@@ -1,5 +1,6 @@
-//! As much of HTTP/1.1 as a page on this machine needs, with limits. Whatever a web page from elsewhere makes a browser send
-//! here is refused: it names another host, or comes from another origin.
+//! As much of HTTP/1.1 as a page on this machine needs, with limits. Whatever a web page from
+//! elsewhere makes a browser send here is refused: it names another host, or comes from another
+//! origin.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},

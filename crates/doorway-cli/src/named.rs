@@ -1,5 +1,6 @@
-//! Named locks for processes: `run`, `status`, `top`, `set`, `drain`, `resume`, `rm`. They are in a directory of this machine or
-//! on etcd; what is done with them is the same, by way of [`Locks`] and [`run::Asked`].
+//! Named locks for processes: `run`, `status`, `top`, `set`, `drain`, `resume`, `rm`. They are in a
+//! directory of this machine or on etcd; what is done with them is the same, by way of [`Locks`]
+//! and [`run::Asked`].
 
 #[cfg(feature = "etcd")]
 mod etcd;

@@ -9,8 +9,8 @@ use std::{
 
 use crate::error::Failure;
 
-/// Prints to standard output. A reader who has seen enough and closes the pipe is no failure: the exit code says what was
-/// found all the same.
+/// Prints to standard output. A reader who has seen enough and closes the pipe is no failure: the
+/// exit code says what was found all the same.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -24,8 +24,8 @@ pub(crate) fn say(what: impl Display) {
     let _ = writeln!(io::stderr(), "doorway: {}", one_line(&what.to_string()));
 }
 
-/// The text with line breaks and whatever else moves the cursor written out: names of files and texts of traces come from
-/// anywhere.
+/// The text with line breaks and whatever else moves the cursor written out: names of files and
+/// texts of traces come from anywhere.
 pub(crate) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for char in text.chars() {
@@ -37,7 +37,8 @@ pub(crate) fn one_line(text: &str) -> String {
 /// Larger files are none of ours.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// The text in a file, up to a size: what has no end, such as a device, is an error and not a full memory.
+/// The text in a file, up to a size: what has no end, such as a device, is an error and not a full
+/// memory.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     let failed = |error| Failure::File { verb: "read", path: path.into(), error };
     let mut text = String::new();

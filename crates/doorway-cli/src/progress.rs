@@ -22,7 +22,8 @@ const EVERY: Duration = Duration::from_millis(200);
 /// Whether something is shown already, of which this is a part.
 static SHOWING: AtomicBool = AtomicBool::new(false);
 
-/// Does something that takes long and, on a terminal, shows how far it is by a line that is made anew each time.
+/// Does something that takes long and, on a terminal, shows how far it is by a line that is made
+/// anew each time.
 pub(crate) fn shown<T: Send>(
     mut line: impl FnMut() -> String + Send,
     work: impl FnOnce() -> T + Send,
@@ -50,8 +51,9 @@ pub(crate) fn shown<T: Send>(
     })
 }
 
-/// Shows a line in place of the one that was shown before. It is cut at the edge of the terminal: a line that the terminal
-/// breaks could not be written over, and one that it does not break would end in its last character.
+/// Shows a line in place of the one that was shown before. It is cut at the edge of the terminal: a
+/// line that the terminal breaks could not be written over, and one that it does not break would
+/// end in its last character.
 pub(crate) fn draw(line: &str) {
     let width = tcgetwinsize(stderr()).map_or(0, |size| usize::from(size.ws_col));
     let mut err = stderr().lock();
@@ -67,8 +69,8 @@ fn cut(line: &str, width: usize) -> String {
     line.chars().take(width - 1).chain(['…']).collect()
 }
 
-/// Says something on standard error, in one line, and in place of what is shown there; then does something before
-/// anything else is said.
+/// Says something on standard error, in one line, and in place of what is shown there; then does
+/// something before anything else is said.
 pub(crate) fn say_and<T>(what: impl Display, then: impl FnOnce() -> T) -> T {
     let mut err = stderr().lock();
     let clear = if SHOWING.load(Relaxed) { "\r\x1b[K" } else { "" };

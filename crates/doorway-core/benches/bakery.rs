@@ -1,14 +1,16 @@
-//! What the generic source costs: the Bakery of this crate on the native memory against one that is written by hand.
+//! What the generic source costs: the Bakery of this crate on the native memory against one that is
+//! written by hand.
 //!
-//! A passage without contention takes some tens of nanoseconds, in which two things matter that are not the code:
+//! A passage without contention takes some tens of nanoseconds, in which two things matter that are
+//! not the code:
 //!
-//! - The machine: clock speed, neighbours. So both locks run in rounds of ABBA, and the verdict is on the median over the
-//!   rounds of generic time / hand-written time.
-//! - Where the linker puts a loop: that alone changes its time by a fifth. So each lock is compiled several times, at
-//!   different places, and each round runs all of these copies.
+//! - The machine: clock speed, neighbours. So both locks run in rounds of ABBA, and the verdict is
+//!   on the median over the rounds of generic time / hand-written time.
+//! - Where the linker puts a loop: that alone changes its time by a fifth. So each lock is compiled
+//!   several times, at different places, and each round runs all of these copies.
 //!
-//! It exits with 1 when an uncontended ratio is above the limit. The contended rows are shown and not judged: they measure
-//! the scheduler as much as the code.
+//! It exits with 1 when an uncontended ratio is above the limit. The contended rows are shown and
+//! not judged: they measure the scheduler as much as the code.
 
 use std::{
     hint::black_box,
@@ -32,7 +34,8 @@ type Passage<L> = fn(&L, usize);
 
 /// A lock that is measured.
 trait Lock: Sync + Sized {
-    /// One passage of process `p`. Copies differ in what happens inside, or they would be merged into one again.
+    /// One passage of process `p`. Copies differ in what happens inside, or they would be merged
+    /// into one again.
     fn passage<const COPY: usize>(&self, p: usize);
 
     /// All copies.
@@ -137,7 +140,8 @@ fn measure<L: Lock>(lock: &L, processes: &[usize], passages: u32) -> f64 {
         .map(|passage| {
             let ready = &AtomicU64::new(0);
             let run = move |p| {
-                // Spinning, not blocking: a thread that has to be woken comes when the other has had its passages.
+                // Spinning, not blocking: a thread that has to be woken comes when the other has
+                // had its passages.
                 ready.fetch_add(1, SeqCst);
                 wait(|| ready.load(SeqCst) == processes.len() as u64);
                 let begin = Instant::now();
@@ -182,7 +186,8 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 fn main() -> ExitCode {
-    // `cargo test --all-targets` runs this too, unoptimised: then it only shows that everything works.
+    // `cargo test --all-targets` runs this too, unoptimised: then it only shows that everything
+    // works.
     let bench = std::env::args().any(|arg| arg == "--bench");
     let (alone, together) = if bench {
         (

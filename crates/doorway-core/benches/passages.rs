@@ -1,9 +1,11 @@
-//! What a passage costs natively: every algorithm of the registry side by side, with and without contention.
+//! What a passage costs natively: every algorithm of the registry side by side, with and without
+//! contention.
 //!
-//! The machine changes its mind about how fast it is, so no lock is measured from beginning to end: in each round every
-//! lock has its turn, and what is shown is the median over the rounds, of the time and of its ratio to the Bakery's in the
-//! same round. Nothing is judged here. Contended rows measure the scheduler as much as the code. At the end the lock of paper
-//! 004 and MCS stand beside the standard library's mutex, with all threads at once.
+//! The machine changes its mind about how fast it is, so no lock is measured from beginning to end:
+//! in each round every lock has its turn, and what is shown is the median over the rounds, of the
+//! time and of its ratio to the Bakery's in the same round. Nothing is judged here. Contended rows
+//! measure the scheduler as much as the code. At the end the lock of paper 004 and MCS stand beside
+//! the standard library's mutex, with all threads at once.
 
 use std::{
     hint::black_box,
@@ -30,7 +32,8 @@ struct Plan {
     rounds: usize,
     /// Rounds before the first one that counts.
     warm_up: usize,
-    /// How long a lock has its turn. Time and not passages, since some are a thousand times as dear as others.
+    /// How long a lock has its turn. Time and not passages, since some are a thousand times as dear
+    /// as others.
     turn: Duration,
 }
 
@@ -52,7 +55,8 @@ fn run<A>(size: Size, processes: &[usize], turn: Duration) -> f64
 where
     A: for<'a> Exclusion<Native<'a, Backoff>> + Sync,
 {
-    // A new one each time: what a process keeps from passage to passage would have to be kept from round to round.
+    // A new one each time: what a process keeps from passage to passage would have to be kept from
+    // round to round.
     let lock = &Instance::<A>::new(size).expect("it has been built before");
     race(processes, turn, |p| {
         let mut m = lock.view(Backoff, p as u64);
@@ -95,7 +99,8 @@ fn race<C: FnMut()>(
         let (&first, rest) = processes.split_first().expect("somebody competes");
         let start = move || {
             ready.fetch_add(1, SeqCst);
-            // Yielding, not blocking: a thread that has to be woken comes when the other has had its passages.
+            // Yielding, not blocking: a thread that has to be woken comes when the other has had
+            // its passages.
             while ready.load(SeqCst) < processes.len() {
                 thread::yield_now();
             }
@@ -106,7 +111,8 @@ fn race<C: FnMut()>(
         let mine = process(chunks(first), start, |begin| begin.elapsed() >= turn);
         stop.store(true, Relaxed);
         let theirs = others.into_iter().map(|other| other.join().expect("passages do not panic"));
-        // From the first who began to the last who ended: each of them may have been kept from running meanwhile.
+        // From the first who began to the last who ended: each of them may have been kept from
+        // running meanwhile.
         let all = theirs.fold(mine, |a, b| (a.0 + b.0, a.1.min(b.1), a.2.max(b.2)));
         (all.2 - all.1).as_nanos() as f64 / all.0 as f64
     })
@@ -152,7 +158,8 @@ macro_rules! all_contenders {
     ($($algorithm:ty),* $(,)?) => { [$(contenders::<$algorithm> as fn(usize) -> Vec<Contender>),*] };
 }
 
-/// The locks that are measured among as many threads as they are for; the standard library's is the last one.
+/// The locks that are measured among as many threads as they are for; the standard library's is the
+/// last one.
 fn crowd(n: usize) -> Vec<Contender> {
     let mut all = contenders::<Randomized>(n);
     all.extend(contenders::<Mcs>(n));
@@ -192,7 +199,8 @@ fn ratio(mine: &[f64], its: &[f64]) -> f64 {
 }
 
 fn main() {
-    // `cargo test --all-targets` runs this too, unoptimised: then it only shows that everything works.
+    // `cargo test --all-targets` runs this too, unoptimised: then it only shows that everything
+    // works.
     let bench = std::env::args().any(|arg| arg == "--bench");
     let (alone, together) = if bench {
         let millis = Duration::from_millis;

@@ -1,4 +1,5 @@
-//! The published algorithms, by problem: one file each, with the paper's line numbers beside the code.
+//! The published algorithms, by problem: one file each, with the paper's line numbers beside the
+//! code.
 
 pub mod group;
 pub mod k_exclusion;

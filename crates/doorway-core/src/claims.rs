@@ -1,5 +1,6 @@
-//! What is claimed of an algorithm, as data. The lab's battery turns every claim into a check, every refuted property into
-//! a counterexample that must be found, and every mutant into something that a check must catch.
+//! What is claimed of an algorithm, as data. The lab's battery turns every claim into a check,
+//! every refuted property into a counterexample that must be found, and every mutant into something
+//! that a check must catch.
 
 use alloc::format;
 use core::{fmt, str::FromStr};
@@ -44,8 +45,8 @@ pub enum RegisterKind {
 }
 
 impl Problem {
-    /// The size at which an algorithm for this serves `n` processes: with `k` slots where there are slots, with so many
-    /// sessions where there are sessions.
+    /// The size at which an algorithm for this serves `n` processes: with `k` slots where there are
+    /// slots, with so many sessions where there are sessions.
     pub const fn size(self, n: usize, k: usize, sessions: usize) -> Size {
         match self {
             Self::Mutex => Size::mutex(n),
@@ -108,34 +109,40 @@ pub enum Property {
     StarvationFreedom,
     /// A process leaves in a bounded number of its own steps.
     BoundedExit,
-    /// A process leaves its doorway in a bounded number of its own steps. Part of every property about order: a doorway that
-    /// waits fixes no order.
+    /// A process leaves its doorway in a bounded number of its own steps. Part of every property
+    /// about order: a doorway that waits fixes no order.
     BoundedDoorway,
-    /// Who is through the doorway before another begins it, enters first; in group locks, if their sessions differ.
+    /// Who is through the doorway before another begins it, enters first; in group locks, if their
+    /// sessions differ.
     Fcfs,
     /// Of k processes through the doorway before another begins it, one enters first.
     KFcfs,
-    /// The order of k-FCFS, in group locks that of FCFS, for a doorway that may wait: of k processes through the doorway before
-    /// another begins it, one enters first.
+    /// The order of k-FCFS, in group locks that of FCFS, for a doorway that may wait: of k
+    /// processes through the doorway before another begins it, one enters first.
     OrderedEntry,
-    /// Who is through the doorway before one that has entered began it, can enter in a bounded number of its own steps; in
-    /// group locks, if their sessions are the same.
+    /// Who is through the doorway before one that has entered began it, can enter in a bounded
+    /// number of its own steps; in group locks, if their sessions are the same.
     Fife,
-    /// Nobody becomes enabled to enter, having come later, while another is still waiting and not enabled; nor to leave.
+    /// Nobody becomes enabled to enter, having come later, while another is still waiting and not
+    /// enabled; nor to leave.
     FifoEnabling,
-    /// Nobody is kept waiting by all standing still: to enter, while fewer than k are enabled to or inside; or to leave.
+    /// Nobody is kept waiting by all standing still: to enter, while fewer than k are enabled to or
+    /// inside; or to leave.
     KDeadlockAvoidance,
-    /// While nobody with another session is active, a process enters in a bounded number of its own steps.
+    /// While nobody with another session is active, a process enters in a bounded number of its own
+    /// steps.
     ConcurrentEntry,
-    /// While nobody with another session is active, a process enters, even if nobody inside ever leaves: weaker than
-    /// concurrent entry, in that it may wait for steps of those who come and go.
+    /// While nobody with another session is active, a process enters, even if nobody inside ever
+    /// leaves: weaker than concurrent entry, in that it may wait for steps of those who come and
+    /// go.
     ConcurrentOccupancy,
-    /// Who is through the doorway before everybody active with another session began it, enters in a bounded number of its
-    /// own steps.
+    /// Who is through the doorway before everybody active with another session began it, enters in
+    /// a bounded number of its own steps.
     StrongConcurrentEntry,
     /// No register holds a number above the stated bound.
     BoundedRegisters,
-    /// An [`Invariant`] that the algorithm declares, by its name on the command line: `invariant:` and its own.
+    /// An [`Invariant`] that the algorithm declares, by its name on the command line: `invariant:`
+    /// and its own.
     Invariant(&'static str),
 }
 
@@ -176,8 +183,8 @@ named!(Property:
     Invariant
 );
 
-/// Something that an algorithm says of its own registers: from when a process reads a register in a line to the end of its
-/// passage, the register changes at most so many times.
+/// Something that an algorithm says of its own registers: from when a process reads a register in a
+/// line to the end of its passage, the register changes at most so many times.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Invariant {
     /// Its name on the command line, `invariant:` included.
@@ -292,7 +299,8 @@ pub enum Fate {
         /// Where the shortest counterexample is looked for.
         setting: Setting,
     },
-    /// The property fails where there are too many states to search them all, and this schedule shows it.
+    /// The property fails where there are too many states to search them all, and this schedule
+    /// shows it.
     Scripted {
         /// What fails.
         property: Property,
@@ -363,10 +371,12 @@ pub struct Claims {
     pub crashes: fn(Size) -> usize,
     /// The largest number in a register, if there is a bound.
     pub bound: Option<fn(Size) -> u64>,
-    /// The smallest gap between two tickets that is as good as any wider one: one more than the number of successors that
-    /// are taken of a ticket before another is met. 2 where each new ticket is one more than the largest.
+    /// The smallest gap between two tickets that is as good as any wider one: one more than the
+    /// number of successors that are taken of a ticket before another is met. 2 where each new
+    /// ticket is one more than the largest.
     pub gap: fn(Size) -> u32,
-    /// What the paper says of the number of values that the shared memory takes, to be shown beside those reached.
+    /// What the paper says of the number of values that the shared memory takes, to be shown beside
+    /// those reached.
     pub values: &'static [Formula],
     /// Whether a place in line can be [abandoned](crate::Exclusion::abandon).
     pub abandons: bool,

@@ -1,4 +1,5 @@
-//! Short sequences of small numbers: a line of processes, a label, a row of colours. In one machine word where they fit.
+//! Short sequences of small numbers: a line of processes, a label, a row of colours. In one machine
+//! word where they fit.
 
 use alloc::{boxed::Box, vec};
 use core::fmt;

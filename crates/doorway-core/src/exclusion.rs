@@ -10,7 +10,8 @@ use crate::{Claims, Layout, Local, Memory, Session};
 pub struct Size {
     /// Processes, with ids `0..n`.
     pub n: usize,
-    /// Slots: how many may be in the critical section at once. In group locks as many as there are processes.
+    /// Slots: how many may be in the critical section at once. In group locks as many as there are
+    /// processes.
     pub k: usize,
     /// Sessions, for group locks; 0 elsewhere.
     pub sessions: usize,
@@ -34,8 +35,8 @@ impl Size {
 }
 
 impl Size {
-    /// How many processes that conflict with it one process may not overtake, all of them at once: as many as there are slots,
-    /// and one where there are sessions.
+    /// How many processes that conflict with it one process may not overtake, all of them at once:
+    /// as many as there are slots, and one where there are sessions.
     pub const fn in_order(self) -> usize {
         if self.sessions == 0 { self.k } else { 1 }
     }
@@ -62,11 +63,13 @@ pub trait Algorithm: Sized + Sync {
     /// Its name, as on the command line.
     const NAME: &'static str;
 
-    /// Which of several under one name, as on the command line: the kind of timestamps. `None` if it is the only one.
+    /// Which of several under one name, as on the command line: the kind of timestamps. `None` if
+    /// it is the only one.
     const VARIANT: Option<&'static str> = None;
 
-    /// How many [attempts](Memory::attempts) within a passage the checker follows unless told otherwise; `None` if there are
-    /// no attempts. Where there are, runs are finite only with attempts and passages bounded.
+    /// How many [attempts](Memory::attempts) within a passage the checker follows unless told
+    /// otherwise; `None` if there are no attempts. Where there are, runs are finite only with
+    /// attempts and passages bounded.
     const ATTEMPTS: Option<u32> = None;
 
     /// What the paper says about it, as data: the lab turns each claim into a check.
@@ -90,9 +93,10 @@ pub trait Algorithm: Sized + Sync {
 
 /// An algorithm as code: doorway, waiting, exit.
 ///
-/// Nothing survives from section to section but the `Pass`, and nothing from passage to passage but the `Keep`. Between
-/// `waiting` and `exit` the process is in the critical section. A process's own registers, of which it is the only
-/// writer, are known to it: it keeps a copy in `Pass` or `Keep` and does not read them.
+/// Nothing survives from section to section but the `Pass`, and nothing from passage to passage but
+/// the `Keep`. Between `waiting` and `exit` the process is in the critical section. A process's own
+/// registers, of which it is the only writer, are known to it: it keeps a copy in `Pass` or `Keep`
+/// and does not read them.
 pub trait Exclusion<M: Memory>: Algorithm {
     /// What a process asks for on arrival: `()` except in group locks.
     type Request: Request;
@@ -128,11 +132,12 @@ pub trait Exclusion<M: Memory>: Algorithm {
     /// When the memory halts the process.
     fn exit(&self, m: &mut M, p: usize, pass: Self::Pass) -> Result<Self::Keep, M::Halt>;
 
-    /// Leaves the line instead of going in: what to do with the doorway's `Pass` when `waiting` was given up at one of
-    /// its waits. `None` where the algorithm has no way to.
+    /// Leaves the line instead of going in: what to do with the doorway's `Pass` when `waiting` was
+    /// given up at one of its waits. `None` where the algorithm has no way to.
     ///
-    /// Exclusion and order hold however often this is done. Progress holds as long as nobody does it for ever: who comes,
-    /// gives up and comes again can be seen in its doorway each time that somebody looks.
+    /// Exclusion and order hold however often this is done. Progress holds as long as nobody does
+    /// it for ever: who comes, gives up and comes again can be seen in its doorway each time that
+    /// somebody looks.
     fn abandon(
         &self,
         m: &mut M,
@@ -143,8 +148,9 @@ pub trait Exclusion<M: Memory>: Algorithm {
         None
     }
 
-    /// What there is to see when `p` has been killed, wherever it was: one access. The lab makes it in the name of `p`, which
-    /// then is another process in the same place, with this `Keep`. `None` where nobody would notice.
+    /// What there is to see when `p` has been killed, wherever it was: one access. The lab makes it
+    /// in the name of `p`, which then is another process in the same place, with this `Keep`.
+    /// `None` where nobody would notice.
     fn killed(&self, m: &mut M, p: usize) -> Option<Result<Self::Keep, M::Halt>> {
         let _ = (m, p);
         None
@@ -170,8 +176,8 @@ impl Request for () {
 
 /// All processes but `p`.
 ///
-/// One filtered range rather than two ranges one after the other: a loop over it has its body compiled once, and therefore
-/// inline.
+/// One filtered range rather than two ranges one after the other: a loop over it has its body
+/// compiled once, and therefore inline.
 #[inline(always)]
 pub fn others(p: usize, n: usize) -> impl Iterator<Item = usize> + Clone {
     (0..n).filter(move |&i| i != p)

@@ -1,7 +1,7 @@
 //! Where registers live: typed handles into an arena, each register with a home.
 //!
-//! An algorithm's constructor asks a [`Layout`] for its registers and keeps the handles. The arena is made of lines of
-//! [`LINE`] words, and no two homes share one:
+//! An algorithm's constructor asks a [`Layout`] for its registers and keeps the handles. The arena
+//! is made of lines of [`LINE`] words, and no two homes share one:
 //!
 //! ```text
 //! line 0 … n-1      the first LINE registers of process 0 … n-1   (a band)
@@ -9,10 +9,12 @@
 //! then              one line for each register that lives with nobody
 //! ```
 //!
-//! So an array over the processes always has the stride `LINE`, a constant: natively, `ticket.at(i)` is a shift and an
-//! addition. The constructor runs twice, as only the first run tells how many bands come before nobody's lines.
+//! So an array over the processes always has the stride `LINE`, a constant: natively,
+//! `ticket.at(i)` is a shift and an addition. The constructor runs twice, as only the first run
+//! tells how many bands come before nobody's lines.
 //!
-//! Values of more than 64 bits live in a second arena just like it, of double words, half as many to a line.
+//! Values of more than 64 bits live in a second arena just like it, of double words, half as many
+//! to a line.
 
 use alloc::{boxed::Box, string::String, vec, vec::Vec};
 use core::{fmt, ops::Range};
@@ -29,7 +31,8 @@ use crate::Value;
 /// Words per line of the arena: two cache lines of the hardware, which prefetches them in pairs.
 pub const LINE: usize = 16;
 
-/// The process in whose memory a register lives. The DSM cost model counts by it; natively it decides the cache line.
+/// The process in whose memory a register lives. The DSM cost model counts by it; natively it
+/// decides the cache line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Home {
     /// Remote to everybody.
@@ -179,8 +182,8 @@ impl Arena {
         (self.bands * self.used.len() + self.nobody - registers) * self.line
     }
 
-    /// Makes room for as many registers with each of the first processes, all of them at the same place in their own; `None` if
-    /// these have been given more of them or fewer before.
+    /// Makes room for as many registers with each of the first processes, all of them at the same
+    /// place in their own; `None` if these have been given more of them or fewer before.
     fn columns(&mut self, rows: usize, columns: usize) -> Option<Places> {
         let n = self.used.len();
         let used = &mut self.used[..columns];
@@ -258,8 +261,8 @@ impl Layout {
         self.cells().enumerate().find(|(_, cell)| cell.name() == name)
     }
 
-    /// The places in that order of the registers that were asked for under this name: all elements of an array or a table.
-    /// Takes no time to speak of, however many there are.
+    /// The places in that order of the registers that were asked for under this name: all elements
+    /// of an array or a table. Takes no time to speak of, however many there are.
     pub fn block(&self, name: &str) -> Option<Range<usize>> {
         let block = self.blocks.iter().find(|block| block.name == name)?;
         Some(block.first..block.first + block.registers())
@@ -301,8 +304,8 @@ impl Layout {
     /// `len` registers.
     ///
     /// # Panics
-    /// If the elements live with the processes and some process has been given more registers than another before. Take
-    /// single registers then, or ask for the arrays first.
+    /// If the elements live with the processes and some process has been given more registers than
+    /// another before. Take single registers then, or ask for the arrays first.
     pub fn array<T: Value<Format = ()>>(
         &mut self,
         name: &str,
@@ -416,8 +419,8 @@ impl Layout {
         });
     }
 
-    /// Declares which values the registers that were asked for under this name may hold. A read of a
-    /// safe register that overlaps a write returns any of them. The checker refuses an algorithm
+    /// Declares which values the registers that were asked for under this name may hold. A read of
+    /// a safe register that overlaps a write returns any of them. The checker refuses an algorithm
     /// that writes another value, or begins with one; natively nothing is checked.
     ///
     /// Types of few values (`bool`, tickets) say so themselves; this is for the others.

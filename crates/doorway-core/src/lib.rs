@@ -1,17 +1,18 @@
-//! The published algorithms behind Doorway: mutual exclusion, k-exclusion and group mutual exclusion.
+//! The published algorithms behind Doorway: mutual exclusion, k-exclusion and group mutual
+//! exclusion.
 //!
-//! Each algorithm is written once, as plain generic Rust that reads like the paper's pseudocode, and runs on any memory
-//! that offers the primitives it names:
+//! Each algorithm is written once, as plain generic Rust that reads like the paper's pseudocode,
+//! and runs on any memory that offers the primitives it names:
 //!
 //! - on [`native`] atomics, as a lock;
 //! - in `doorway-lab`'s simulator, which counts remote memory references;
 //! - in `doorway-lab`'s checker, which explores every interleaving.
 //!
-//! An algorithm is an [`Exclusion`]: a doorway, a waiting section, an exit section. What is said of it is in its
-//! [`Claims`]. [`for_each_algorithm!`] lists them all.
+//! An algorithm is an [`Exclusion`]: a doorway, a waiting section, an exit section. What is said of
+//! it is in its [`Claims`]. [`for_each_algorithm!`] lists them all.
 //!
-//! What this crate does not do: it does not park threads, hand out guards or find out who is dead. It is what such things
-//! are built of.
+//! What this crate does not do: it does not park threads, hand out guards or find out who is dead.
+//! It is what such things are built of.
 
 #![no_std]
 #![forbid(unsafe_code)]

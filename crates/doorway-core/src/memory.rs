@@ -1,15 +1,17 @@
 //! What an algorithm may do to shared memory: one trait per primitive.
 //!
-//! An algorithm's bound is the paper's "instructions used" column: code that is generic over [`Registers`] provably reads
-//! and writes and does nothing else. Every shared access is one method call that ends in `?`. Natively
-//! [`Halt`](Memory::Halt) is [`Infallible`](core::convert::Infallible) and the `?` vanishes; in the lab it is where a
-//! process stops, because it has to wait for its turn or because it crashed.
+//! An algorithm's bound is the paper's "instructions used" column: code that is generic over
+//! [`Registers`] provably reads and writes and does nothing else. Every shared access is one method
+//! call that ends in `?`. Natively [`Halt`](Memory::Halt) is
+//! [`Infallible`](core::convert::Infallible) and the `?` vanishes; in the lab it is where a process
+//! stops, because it has to wait for its turn or because it crashed.
 //!
-//! Loops that access memory are written with the combinators below. After each iteration everything that was read in it
-//! is forgotten, except what the loop carries; after the loop, everything except its result. That costs nothing
-//! natively and keeps the lab's local states few. It is also a promise that the code makes: **closures are pure**. They
-//! take what they need from their arguments and change nothing that they capture. The bounds `Fn` and `Sync` enforce this
-//! for variables and cells:
+//! Loops that access memory are written with the combinators below. After each iteration everything
+//! that was read in it is forgotten, except what the loop carries; after the loop, everything
+//! except its result. That costs nothing natively and keeps the lab's local states few. It is also
+//! a promise that the code makes: **closures are pure**. They take what they need from their
+//! arguments and change nothing that they capture. The bounds `Fn` and `Sync` enforce this for
+//! variables and cells:
 //!
 //! ```compile_fail,E0594
 //! fn count<M: doorway_core::Memory>(m: &mut M) -> Result<u32, M::Halt> {
@@ -33,8 +35,9 @@
 //! }
 //! ```
 //!
-//! Types do not keep an atomic, a mutex or a static out. Before each check the lab runs processes that forget beside
-//! processes that forget nothing, and refuses an algorithm for which the two differ.
+//! Types do not keep an atomic, a mutex or a static out. Before each check the lab runs processes
+//! that forget beside processes that forget nothing, and refuses an algorithm for which the two
+//! differ.
 
 use core::ops::ControlFlow;
 
@@ -90,7 +93,8 @@ pub trait Memory: Sized {
         I: IntoIterator<Item = usize> + Sync,
         F: Fn(&mut Self, usize) -> Result<(), Self::Halt> + Sync,
     {
-        // The iterator's own loop, not `for`: a filtered range then is one plain loop and not one in another.
+        // The iterator's own loop, not `for`: a filtered range then is one plain loop and not one
+        // in another.
         items.into_iter().try_for_each(|i| body(self, i))
     }
 
@@ -150,7 +154,8 @@ pub trait Memory: Sized {
         Ok(None)
     }
 
-    /// Goes round until the body breaks, carrying a state: a scan that is repeated, a wait on several registers.
+    /// Goes round until the body breaks, carrying a state: a scan that is repeated, a wait on
+    /// several registers.
     ///
     /// # Errors
     /// When the body stops, or the wait is given up.
@@ -173,8 +178,9 @@ pub trait Memory: Sized {
         }
     }
 
-    /// The same, of rounds that are attempts at something rather than looks: in some runs there is no end of them, so the
-    /// checker counts them and follows a process only through so many in one passage.
+    /// The same, of rounds that are attempts at something rather than looks: in some runs there is
+    /// no end of them, so the checker counts them and follows a process only through so many in one
+    /// passage.
     ///
     /// # Errors
     /// When the body stops, or the wait is given up.
@@ -204,8 +210,8 @@ pub trait Memory: Sized {
     }
 }
 
-/// Lets a round of waiting pass; gives the number of the next. Cold, so that the code of a process that need not wait runs
-/// straight through and has the machine's registers to itself.
+/// Lets a round of waiting pass; gives the number of the next. Cold, so that the code of a process
+/// that need not wait runs straight through and has the machine's registers to itself.
 #[cold]
 #[inline]
 fn once_more<M: Memory>(m: &mut M, round: u32) -> Result<u32, M::Halt> {

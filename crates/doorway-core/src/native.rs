@@ -2,13 +2,16 @@
 //!
 //! # Ordering
 //!
-//! Every algorithm here is proved for registers that take effect one after the other. The doorways stand on a store
-//! followed by a load of *another* register (`Doorway[p] := true; read Ticket[i]`), the one pair that release and acquire
-//! do not keep in order. So every access is sequentially consistent ([`AtomicU64`]'s [`Word`]): on x86-64 a load is a
-//! plain `mov` and a store an `xchg`. Weaker orders have to be argued for each algorithm apart, and none is. [`Fenced`]
-//! words have the same order by fences, and are only ever loaded and stored.
+//! Every algorithm here is proved for registers that take effect one after the other. The doorways
+//! stand on a store followed by a load of *another* register
+//! (`Doorway[p] := true; read Ticket[i]`), the one pair that release and acquire do not keep in
+//! order. So every access is sequentially consistent ([`AtomicU64`]'s [`Word`]): on x86-64 a load
+//! is a plain `mov` and a store an `xchg`. Weaker orders have to be argued for each algorithm
+//! apart, and none is. [`Fenced`] words have the same order by fences, and are only ever loaded and
+//! stored.
 //!
-//! Values of more than 64 bits are held in double words ([`AtomicU128`]), by the processor's 128-bit compare-and-swap.
+//! Values of more than 64 bits are held in double words ([`AtomicU128`]), by the processor's
+//! 128-bit compare-and-swap.
 //!
 //! [`Word`] is a trait so that the same memory also runs on loom's atomics (see `tests/loom.rs`).
 
@@ -56,8 +59,8 @@ impl Relax for Spin {
     }
 }
 
-/// Spins briefly with growing pauses, then yields to the operating system: right wherever there may be fewer cores than
-/// processes, because the one waited for may need this very core.
+/// Spins briefly with growing pauses, then yields to the operating system: right wherever there may
+/// be fewer cores than processes, because the one waited for may need this very core.
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Backoff;
@@ -67,7 +70,8 @@ impl Backoff {
     /// Rounds that spin, 1 + 2 + 4 + … pauses, well under a microsecond together.
     const SPINS: u32 = 5;
 
-    /// Out of line: it is called from every wait of an algorithm, and none of them is the better for having it inside.
+    /// Out of line: it is called from every wait of an algorithm, and none of them is the better
+    /// for having it inside.
     #[cold]
     #[inline(never)]
     fn pause(round: u32) {
@@ -113,7 +117,8 @@ impl<'a, R: Relax, W: Word> Native<'a, R, W> {
         self
     }
 
-    /// SplitMix64: small, fast, and good enough for coins that no adversary inside the process predicts.
+    /// SplitMix64: small, fast, and good enough for coins that no adversary inside the process
+    /// predicts.
     #[inline]
     fn random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -254,7 +259,8 @@ impl<R: Relax, W: ReadModifyWrite> Transactions for Native<'_, R, W> {
 
 /// Sets the words of an arena to a layout's initial values.
 ///
-/// The words may be anybody's: a mapped file, a device. Whoever calls this makes sure that nobody uses them yet.
+/// The words may be anybody's: a mapped file, a device. Whoever calls this makes sure that nobody
+/// uses them yet.
 ///
 /// # Panics
 /// If there are fewer than [`Layout::words`], or fewer doubles than [`Layout::doubles`].
@@ -289,7 +295,8 @@ pub fn fits(name: &str, size: Size, layout: &Layout) -> Result<(), Unfit> {
             what()
         )));
     }
-    // `portable-atomic` would put a lock around what the processor cannot do, and a crash inside would block everybody.
+    // `portable-atomic` would put a lock around what the processor cannot do, and a crash inside
+    // would block everybody.
     if widest.is_wide() && !AtomicU128::is_lock_free() {
         return Err(Unfit(format!(
             "{}, and this processor has no 128-bit compare-and-swap",

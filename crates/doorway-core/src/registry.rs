@@ -1,4 +1,5 @@
-//! The list of algorithms. One line here gives an algorithm every test, check, simulation and bench.
+//! The list of algorithms. One line here gives an algorithm every test, check, simulation and
+//! bench.
 
 /// Calls `$callback! { Type, … }` with the type of every algorithm.
 ///

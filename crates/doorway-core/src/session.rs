@@ -5,8 +5,8 @@ use core::fmt;
 
 use crate::{Request, Size, Value, one_word, plain_local};
 
-/// What a process asks for in a group lock: those who ask for the same session share, those who ask for different ones
-/// exclude one another.
+/// What a process asks for in a group lock: those who ask for the same session share, those who ask
+/// for different ones exclude one another.
 ///
 /// ```
 /// use doorway_core::Session;

@@ -1,8 +1,9 @@
 //! Tickets: numbers of which only zero, successor, ∞ and order are known.
 //!
-//! The bakeries hand out numbers that grow for ever. What they do with them is very little: start at zero, take one more
-//! than the largest seen, compare. [`Ticket`] offers just that, so the checker may replace the tickets of a state by
-//! smaller ones in the same order, and runs without end become finite (see `docs/relabelling.md`).
+//! The bakeries hand out numbers that grow for ever. What they do with them is very little: start
+//! at zero, take one more than the largest seen, compare. [`Ticket`] offers just that, so the
+//! checker may replace the tickets of a state by smaller ones in the same order, and runs without
+//! end become finite (see `docs/relabelling.md`).
 
 use core::fmt;
 
@@ -55,7 +56,8 @@ pub mod raw {
 
 /// A ticket or ∞: what a register of the papers' ℕ ∪ {∞} holds.
 ///
-/// Apart from [`Ticket`] because a read of a safe register that overlaps a write may return ∞ here and may not there.
+/// Apart from [`Ticket`] because a read of a safe register that overlaps a write may return ∞ here
+/// and may not there.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Extended(pub Ticket);
 

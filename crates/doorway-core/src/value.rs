@@ -1,4 +1,5 @@
-//! What algorithms compute with: values that registers hold ([`Value`]) and values that a process keeps ([`Local`]).
+//! What algorithms compute with: values that registers hold ([`Value`]) and values that a process
+//! keeps ([`Local`]).
 
 use alloc::{vec, vec::Vec};
 use core::{fmt::Debug, hash::Hash};
@@ -10,8 +11,8 @@ pub type Relabel<'a> = &'a mut dyn FnMut(Ticket) -> Ticket;
 
 /// A value that a process keeps between two steps: a `Pass`, a `Keep`, what a loop carries.
 ///
-/// The lab compares such values, stores them and rewrites the tickets inside; hence the bounds. `relabel` has no
-/// default on purpose: a forgotten ticket would make the checker unsound.
+/// The lab compares such values, stores them and rewrites the tickets inside; hence the bounds.
+/// `relabel` has no default on purpose: a forgotten ticket would make the checker unsound.
 pub trait Local: Clone + Eq + Hash + Debug + Send + Sync + 'static {
     /// The same value with every ticket in it replaced by `f(ticket)`.
     #[must_use]
@@ -20,10 +21,12 @@ pub trait Local: Clone + Eq + Hash + Debug + Send + Sync + 'static {
 
 /// A value that a register holds.
 ///
-/// Natively a register is one machine word, so a value has a [`word`](Value::word) of so many [`bits`](Value::bits): up to
-/// 64 are one word, up to 128 a double one. In the lab registers hold the values themselves, and there is no such limit.
+/// Natively a register is one machine word, so a value has a [`word`](Value::word) of so many
+/// [`bits`](Value::bits): up to 64 are one word, up to 128 a double one. In the lab registers hold
+/// the values themselves, and there is no such limit.
 pub trait Value: Local {
-    /// What it takes besides a word to know the value: how many digits there are, say. `()` for most.
+    /// What it takes besides a word to know the value: how many digits there are, say. `()` for
+    /// most.
     type Format: Copy + Debug + Send + Sync + 'static;
 
     /// How many bits the words of this format have.
@@ -38,16 +41,17 @@ pub trait Value: Local {
     /// The value that a word stands for: the inverse of [`word`](Value::word).
     fn from_word(word: u128, format: Self::Format) -> Self;
 
-    /// Every value that a read of a *safe* register may return while the register is being written; `None` if there are
-    /// too many to try. `tickets` lists one ticket for each position in the order of those that exist; the values that
-    /// hold no ticket come first, and are there without any, too.
+    /// Every value that a read of a *safe* register may return while the register is being written;
+    /// `None` if there are too many to try. `tickets` lists one ticket for each position in the
+    /// order of those that exist; the values that hold no ticket come first, and are there without
+    /// any, too.
     fn domain(tickets: &[Ticket]) -> Option<Vec<Self>> {
         let _ = tickets;
         None
     }
 
-    /// The largest number inside, where one is meant to be bounded: what `bounded-registers` looks at. ∞ is not a number:
-    /// it exceeds no bound, and counts as 0 here.
+    /// The largest number inside, where one is meant to be bounded: what `bounded-registers` looks
+    /// at. ∞ is not a number: it exceeds no bound, and counts as 0 here.
     fn magnitude(&self) -> u64 {
         self.word() as u64
     }

@@ -1,4 +1,5 @@
-//! Timed waits on the native memory: a wait that ends in a timeout, and the place in line that is given back.
+//! Timed waits on the native memory: a wait that ends in a timeout, and the place in line that is
+//! given back.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering::SeqCst},
@@ -77,7 +78,8 @@ impl<'a, A: Exclusion<Native<'a, Until>, Request = ()>> Process<'a, A> {
 
 /// Process 2 is inside, 0 waits and gives up, 1 comes later.
 ///
-/// The ids matter to the one-bit mutex only: there, who waits for a smaller id has already taken its bit back.
+/// The ids matter to the one-bit mutex only: there, who waits for a smaller id has already taken
+/// its bit back.
 fn gives_up<'a, A: Exclusion<Native<'a, Until>, Request = ()>>(lock: &'a Instance<A>) {
     let [mut waits, mut late, mut holds] = [0, 1, 2].map(|p| Process::new(lock, p));
     let inside = holds.enter(Duration::ZERO).expect("nobody else is there");
@@ -106,7 +108,8 @@ fn an_abandoned_place_is_free() -> Result<(), doorway_core::Unfit> {
     Ok(())
 }
 
-/// Four threads that lose patience, give their places back and come again, until each has had its passages.
+/// Four threads that lose patience, give their places back and come again, until each has had its
+/// passages.
 fn impatient<'a, A: Exclusion<Native<'a, Until>, Request = ()> + Sync>(lock: &'a Instance<A>) {
     const PASSAGES: u64 = 500;
     let (inside, meetings, visits) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));

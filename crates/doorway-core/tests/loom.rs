@@ -1,14 +1,17 @@
-//! The native memory under loom, which tries the interleavings *and* the stale values that a weak memory may return.
+//! The native memory under loom, which tries the interleavings *and* the stale values that a weak
+//! memory may return.
 //!
-//! What runs here is the code that runs natively: the same algorithm, [`Native`] and [`initialise`]; only the words are
-//! loom's. Loom does not model sequentially consistent accesses (it takes them as acquire and release), but it does model
-//! sequentially consistent fences. So a [`FENCED`] word has one after each access, as `native::Fenced` does: a fence between any two accesses of a
-//! process gives all accesses the one order that [`Word`] asks for. [`UNFENCED`] words leave them out, and loom finds two
-//! processes inside: the order that `AtomicU64`'s `Word` asks of the hardware is not stronger than it has to be.
+//! What runs here is the code that runs natively: the same algorithm, [`Native`] and
+//! [`initialise`]; only the words are loom's. Loom does not model sequentially consistent accesses
+//! (it takes them as acquire and release), but it does model sequentially consistent fences. So a
+//! [`FENCED`] word has one after each access, as `native::Fenced` does: a fence between any two
+//! accesses of a process gives all accesses the one order that [`Word`] asks for. [`UNFENCED`]
+//! words leave them out, and loom finds two processes inside: the order that `AtomicU64`'s `Word`
+//! asks of the hardware is not stronger than it has to be.
 //!
-//! Two processes with one passage each are explored in full. Where one of them comes back for a second passage, the
-//! exploration is bounded to so many preemptions (switches away from a process that could go on; a switch at a wait does
-//! not count): five for the Bakery, three for the others.
+//! Two processes with one passage each are explored in full. Where one of them comes back for a
+//! second passage, the exploration is bounded to so many preemptions (switches away from a process
+//! that could go on; a switch at a wait does not count): five for the Bakery, three for the others.
 
 use std::{convert::Infallible, panic, sync::Arc};
 
@@ -27,7 +30,8 @@ use loom::{
     thread,
 };
 
-/// A word of a model. Padding is `None`: loom looks at every atomic there is in every step, and nobody else at these.
+/// A word of a model. Padding is `None`: loom looks at every atomic there is in every step, and
+/// nobody else at these.
 struct LoomWord<const FENCES: bool>(Option<AtomicU64>);
 
 /// Words with the one total order that [`Word`] asks for.
@@ -83,8 +87,8 @@ impl Relax for Yield {
 struct Shared<A, const FENCES: bool> {
     algorithm: A,
     words: Vec<LoomWord<FENCES>>,
-    /// What the lock is for. Loom panics if one process gets here while another does, or without having synchronised with
-    /// the one that was here before.
+    /// What the lock is for. Loom panics if one process gets here while another does, or without
+    /// having synchronised with the one that was here before.
     inside: UnsafeCell<()>,
 }
 
@@ -116,7 +120,8 @@ impl<A: Algorithm, const FENCES: bool> Shared<A, FENCES> {
     }
 }
 
-/// Explores process 0 with `passages.0` passages against process 1 with `passages.1`, with so many preemptions at most.
+/// Explores process 0 with `passages.0` passages against process 1 with `passages.1`, with so many
+/// preemptions at most.
 fn explore<A, const FENCES: bool>(passages: (usize, usize), preemptions: Option<usize>)
 where
     A: for<'a> Exclusion<Native<'a, Yield, LoomWord<FENCES>>, Request = ()> + 'static,

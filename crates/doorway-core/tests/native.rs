@@ -1,4 +1,5 @@
-//! The native memory with real threads: every algorithm under contention, arenas in other people's memory, padding.
+//! The native memory with real threads: every algorithm under contention, arenas in other people's
+//! memory, padding.
 
 mod common;
 
@@ -21,7 +22,8 @@ use doorway_core::{
     timestamps::Bounded,
 };
 
-/// `n` threads at once, with so many passages each. That it returns says that nobody is left waiting.
+/// `n` threads at once, with so many passages each. That it returns says that nobody is left
+/// waiting.
 fn contend<A>(n: usize, passages: u64)
 where
     A: for<'a> Exclusion<Native<'a, Backoff>> + Sync,
@@ -107,7 +109,8 @@ impl Relax for AtOnce {
     }
 }
 
-/// Two of a session are inside together, without either having looked in vain; one of another session waits for both.
+/// Two of a session are inside together, without either having looked in vain; one of another
+/// session waits for both.
 fn share<A>()
 where
     A: for<'a> Exclusion<Native<'a, AtOnce>>,
@@ -228,7 +231,8 @@ fn an_arena_that_is_too_small_is_refused() {
     initialise(&words, &[], &layout);
 }
 
-/// Every register is in the arena, and has its line to itself or shares it with others of the same process.
+/// Every register is in the arena, and has its line to itself or shares it with others of the same
+/// process.
 fn padded<A: Algorithm>(n: usize) {
     let size = sizes::<A>(n)[0];
     let Ok((_, layout)) = Layout::build(n, None, |layout| A::new(layout, size)) else {
@@ -269,7 +273,8 @@ fn registers_of_different_homes_share_no_line() {
     }
 }
 
-/// Bounded timestamps take three bits for each process: up to 21 in a word, up to 42 in a double word, and no more.
+/// Bounded timestamps take three bits for each process: up to 21 in a word, up to 42 in a double
+/// word, and no more.
 #[test]
 fn timestamps_fit_up_to_forty_two_processes() {
     for (n, wide) in [(21, false), (22, true), (42, true)] {

@@ -1,6 +1,7 @@
-//! Every algorithm of the registry on real threads for a long time: never more than k inside nor two sessions, all slots
-//! used at once and sessions shared, nobody left waiting. `scripts/stress` runs it with the number of seconds that each algorithm gets; with the other tests
-//! it runs briefly, to show that it works.
+//! Every algorithm of the registry on real threads for a long time: never more than k inside nor
+//! two sessions, all slots used at once and sessions shared, nobody left waiting. `scripts/stress`
+//! runs it with the number of seconds that each algorithm gets; with the other tests it runs
+//! briefly, to show that it works.
 
 mod common;
 
@@ -87,7 +88,8 @@ where
     passages(&shared.lock, shared.size, &shared.room, &shared.processes[p], p, &shared.stop);
 }
 
-/// Apart from [`process`], so that the memory has one lifetime, with which all of `A`'s types can be named.
+/// Apart from [`process`], so that the memory has one lifetime, with which all of `A`'s types can
+/// be named.
 fn passages<'a, A>(
     lock: &'a Instance<A>,
     size: Size,

@@ -1,10 +1,13 @@
-//! Doorway's mutex on etcd against etcd's own lock service (v3lock), on one server that this starts by itself:
+//! Doorway's mutex on etcd against etcd's own lock service (v3lock), on one server that this starts
+//! by itself:
 //!
 //!     cargo bench -p doorway-etcd [-- ROUNDS [SECONDS]]    default: 5 rounds of 3 s for each
 //!
-//! 8 clients, each with its own connection and lease, take one lock in turn and give it back at once. A round is so many seconds of the one, then
-//! of the other; the first round does not count. The time of a hand-off is from when a holder begins to give the lock back to when
-//! the next has it. Ends with 1 if a target is missed: 3 times the acquisitions per second, a quarter of the hand-off's p99.
+//! 8 clients, each with its own connection and lease, take one lock in turn and give it back at
+//! once. A round is so many seconds of the one, then of the other; the first round does not count.
+//! The time of a hand-off is from when a holder begins to give the lock back to when the next has
+//! it. Ends with 1 if a target is missed: 3 times the acquisitions per second, a quarter of the
+//! hand-off's p99.
 
 use std::{
     process::ExitCode,

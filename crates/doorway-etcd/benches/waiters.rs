@@ -1,4 +1,5 @@
-//! Hand-overs per second of one mutex among 50, 200 and 1000 waiters, on one server that this starts by itself:
+//! Hand-overs per second of one mutex among 50, 200 and 1000 waiters, on one server that this
+//! starts by itself:
 //!
 //!     cargo bench -p doorway-etcd --bench waiters [-- ROUNDS [WAITERS...]]    default: 10 rounds of 1 s, 50 200 1000
 //!
@@ -6,8 +7,8 @@
 //! mutex, releases it at once and enters again. All clients are tasks of this process.
 //!
 //! The CPU time is read from `/proc/PID/stat` (user and system) of the server and of this process,
-//! and is printed as a share of one core. Ends with 1 if a target is missed: the medians are within a
-//! factor of 2 of each other, and the server and the clients together stay below one core.
+//! and is printed as a share of one core. Ends with 1 if a target is missed: the medians are within
+//! a factor of 2 of each other, and the server and the clients together stay below one core.
 
 use std::{
     process::ExitCode,

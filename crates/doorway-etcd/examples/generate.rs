@@ -1,9 +1,11 @@
-//! Writes `src/generated` from `proto`. To be run when `proto` has changed; its test says when that was forgotten:
+//! Writes `src/generated` from `proto`. To be run when `proto` has changed; its test says when that
+//! was forgotten:
 //!
 //!     cargo run -p doorway-etcd --example generate
 //!     cargo test -p doorway-etcd --example generate
 //!
-//! What is generated is committed, so that whoever builds Doorway needs neither `protoc` nor a build script.
+//! What is generated is committed, so that whoever builds Doorway needs neither `protoc` nor a
+//! build script.
 
 use std::{error::Error, path::Path};
 

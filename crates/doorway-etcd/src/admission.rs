@@ -1,11 +1,12 @@
 //! Who may go in: pure, from the line and the slots as they stood in the store at one revision.
 //!
-//! One rule for all three locks. A place may take a slot if all places ahead of it, those with smaller tickets, ask for its own
-//! session (where there are no sessions all ask for the same), and if fewer than k others are ahead of it or hold a slot. The places
-//! ahead only become fewer, so whoever knows of them late waits too long and never goes in too early.
+//! One rule for all three locks. A place may take a slot if all places ahead of it, those with
+//! smaller tickets, ask for its own session (where there are no sessions all ask for the same), and
+//! if fewer than k others are ahead of it or hold a slot. The places ahead only become fewer, so
+//! whoever knows of them late waits too long and never goes in too early.
 //!
-//! Without changes to k those ahead would be enough, for whoever is behind and holds has counted this place itself. But it may have
-//! gone in when there were more slots.
+//! Without changes to k those ahead would be enough, for whoever is behind and holds has counted
+//! this place itself. But it may have gone in when there were more slots.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -173,8 +174,9 @@ impl Line {
         if rule.slots.is_some_and(|slots| ahead + behind >= slots) {
             return None;
         }
-        // Those ahead that have none yet will take one as well: leave each of them one, so that few want the same. As fewer than k
-        // others have one or want one, the one that is left is among the first k.
+        // Those ahead that have none yet will take one as well: leave each of them one, so that few
+        // want the same. As fewer than k others have one or want one, the one that is left is among
+        // the first k.
         (0..).filter(|slot| !self.slots.contains_key(slot)).nth(without)
     }
 }

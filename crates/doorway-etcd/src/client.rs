@@ -1,8 +1,8 @@
-//! Requests to etcd that find their way: an endpoint that does not answer in time is left for the next, and a token that is not
-//! accepted any more is fetched again.
+//! Requests to etcd that find their way: an endpoint that does not answer in time is left for the
+//! next, and a token that is not accepted any more is fetched again.
 //!
-//! A request may be sent more than once, and one that seemed lost may arrive late. Whoever sends one has to word it so that this
-//! does no harm.
+//! A request may be sent more than once, and one that seemed lost may arrive late. Whoever sends
+//! one has to word it so that this does no harm.
 
 use std::{
     future::Future,
@@ -76,7 +76,8 @@ impl Client {
         (index, self.0.channels[index].clone())
     }
 
-    /// This endpoint is no good: the next one is asked from now on, unless somebody has found that out already.
+    /// This endpoint is no good: the next one is asked from now on, unless somebody has found that
+    /// out already.
     pub(crate) fn leave(&self, index: usize) {
         let next = (index + 1) % self.0.channels.len();
         let _ = self.0.current.compare_exchange(index, next, Relaxed, Relaxed);
@@ -221,7 +222,8 @@ impl Client {
         match status.code() {
             Code::Unauthenticated => Verdict::Stale,
             Code::InvalidArgument if says("revision of auth store is old") => Verdict::Stale,
-            // Transport errors come as any of these. etcd's own of the kind: no leader, leader changed, timed out.
+            // Transport errors come as any of these. etcd's own of the kind: no leader, leader
+            // changed, timed out.
             Code::Unavailable
             | Code::DeadlineExceeded
             | Code::Cancelled

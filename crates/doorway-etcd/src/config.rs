@@ -34,7 +34,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// A store with these endpoints: `HOST:PORT`, `http://HOST:PORT` or `https://HOST:PORT`. They are members of one cluster.
+    /// A store with these endpoints: `HOST:PORT`, `http://HOST:PORT` or `https://HOST:PORT`. They
+    /// are members of one cluster.
     pub fn new<E: Into<String>>(endpoints: impl IntoIterator<Item = E>) -> Self {
         Self {
             endpoints: endpoints.into_iter().map(Into::into).collect(),
@@ -49,7 +50,8 @@ impl Config {
         }
     }
 
-    /// TLS, with a server whose certificate one of these authorities has signed (PEM). Without it those of the system.
+    /// TLS, with a server whose certificate one of these authorities has signed (PEM). Without it
+    /// those of the system.
     #[must_use]
     pub fn with_ca(mut self, file: impl Into<PathBuf>) -> Self {
         self.ca = Some(file.into());
@@ -67,7 +69,8 @@ impl Config {
         self
     }
 
-    /// The user. Its password comes from a [file](Self::with_password_file) or from `$DOORWAY_ETCD_PASSWORD`.
+    /// The user. Its password comes from a [file](Self::with_password_file) or from
+    /// `$DOORWAY_ETCD_PASSWORD`.
     #[must_use]
     pub fn with_user(mut self, name: impl Into<String>) -> Self {
         self.user = Some(name.into());
@@ -81,23 +84,25 @@ impl Config {
         self
     }
 
-    /// How long a lease lasts without a word from here: so long others wait for one that was killed. 10 s unless told
-    /// otherwise; whole seconds, and no less than etcd grants (2 s with its own settings).
+    /// How long a lease lasts without a word from here: so long others wait for one that was
+    /// killed. 10 s unless told otherwise; whole seconds, and no less than etcd grants (2 s with
+    /// its own settings).
     #[must_use]
     pub fn with_ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self
     }
 
-    /// How long one endpoint may take to answer before another is asked; 700 ms unless told otherwise.
+    /// How long one endpoint may take to answer before another is asked; 700 ms unless told
+    /// otherwise.
     #[must_use]
     pub fn with_limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    /// How long a request may take on all endpoints together before it has failed; 5 s unless told otherwise. Longer than the
-    /// choice of a new leader takes.
+    /// How long a request may take on all endpoints together before it has failed; 5 s unless told
+    /// otherwise. Longer than the choice of a new leader takes.
     #[must_use]
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;

@@ -13,7 +13,8 @@ pub enum Error {
         "{0:?} is no name for a lock: take 1 to 200 bytes without `/`, not beginning with a dot"
     )]
     Name(String),
-    /// The session's name is too long, or empty; or a lock without sessions was asked for one, or the other way round.
+    /// The session's name is too long, or empty; or a lock without sessions was asked for one, or
+    /// the other way round.
     #[error("{0:?} is no session here: a group lock wants one of 1 to 63 bytes, other locks none")]
     Session(String),
     /// There is no such lock.
@@ -77,7 +78,8 @@ pub enum Error {
         "{0} is lost: etcd has not heard from here for as long as the lease lasts, or somebody deleted it; enter again"
     )]
     Lost(String),
-    /// A guarded write did not take place, because the slot was somebody else's already, or nobody's.
+    /// A guarded write did not take place, because the slot was somebody else's already, or
+    /// nobody's.
     #[error(
         "{name}: the write was refused and nothing is written: ticket {ticket} holds no more; enter again"
     )]

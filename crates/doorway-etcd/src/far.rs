@@ -1,10 +1,10 @@
 //! Waiting far from the front of the line: a place watches its predecessor alone.
 //!
-//! **The rule.** A place with more than [`NEAR`] others ahead of it, whose predecessor waits as well,
-//! watches three things: its own place, its predecessor's place, and `cfg`. All other places follow
-//! the whole line ([`crate::hall`]). This is enough, because a place may take a slot only when its
-//! predecessor may take one, too, or has left: whatever happens further ahead, the predecessor is
-//! granted or leaves before this place has anything to do. Then
+//! **The rule.** A place with more than [`NEAR`] others ahead of it, whose predecessor waits as
+//! well, watches three things: its own place, its predecessor's place, and `cfg`. All other places
+//! follow the whole line ([`crate::hall`]). This is enough, because a place may take a slot only
+//! when its predecessor may take one, too, or has left: whatever happens further ahead, the
+//! predecessor is granted or leaves before this place has anything to do. Then
 //!
 //! - if the lock has one slot, and the predecessor got it by the settings of now and has left, this
 //!   place is the first, and nothing is held: it takes the slot ([`Step::Take`]);
@@ -19,9 +19,9 @@
 //! doorway replaces it and reads what was there, and a place that leaves as the last deletes it.
 //! So a hand-over concerns two clients, however many wait.
 //!
-//! The watches begin at the revision after the one at which the predecessor was known to be there, so
-//! nothing is missed. etcd serves a watch that begins in the past within 100 ms; by then a place with
-//! [`NEAR`] others ahead has seldom come to the front.
+//! The watches begin at the revision after the one at which the predecessor was known to be there,
+//! so nothing is missed. etcd serves a watch that begins in the past within 100 ms; by then a place
+//! with [`NEAR`] others ahead has seldom come to the front.
 
 use std::collections::HashMap;
 
@@ -134,8 +134,8 @@ impl Far {
 
     /// Notes what happened to a place: one of ours, or a predecessor, or both.
     ///
-    /// The watches may deliver out of order. Whatever belongs to an earlier passage of the same seat
-    /// is told by its revision.
+    /// The watches may deliver out of order. Whatever belongs to an earlier passage of the same
+    /// seat is told by its revision.
     pub(crate) fn hear(&mut self, place: &str, event: &Event) {
         let Some(kv) = &event.kv else { return };
         let (revision, is_deleted) = (kv.mod_revision, event.r#type() == EventType::Delete);

@@ -1,12 +1,14 @@
 //! A copy of the line, kept by a watch: one for all places of this client.
 //!
-//! First the watch stands, then the line is read once, and from then on every change is applied in the order in which it happened. So the copy is
-//! the store at some revision, a little late. The watch has no start revision: etcd serves a watch that begins in the past every 100 ms
-//! only. When the watch is broken there is no copy until it stands again and the line has been read.
+//! First the watch stands, then the line is read once, and from then on every change is applied in
+//! the order in which it happened. So the copy is the store at some revision, a little late. The
+//! watch has no start revision: etcd serves a watch that begins in the past every 100 ms only. When
+//! the watch is broken there is no copy until it stands again and the line has been read.
 //!
 //! While the line is long and all places of this client are far from the front, or it has none, the
-//! client keeps no copy: it watches the predecessors alone ([`crate::far`]). It goes over to that when its copy says so, and
-//! back by opening the watch on the whole line and reading it, as at the beginning.
+//! client keeps no copy: it watches the predecessors alone ([`crate::far`]). It goes over to that
+//! when its copy says so, and back by opening the watch on the whole line and reading it, as at the
+//! beginning.
 
 use std::{
     pin::Pin,
@@ -34,7 +36,8 @@ use crate::{
     txn::{get, prefix_end},
 };
 
-/// After so many times the TTL far back the whole line is read again, in case that a key was deleted by hand.
+/// After so many times the TTL far back the whole line is read again, in case that a key was
+/// deleted by hand.
 const FRESH: u32 = 6;
 
 /// A name in the line that is used for one place after the other.
@@ -164,13 +167,14 @@ impl Hall {
         self.copy().as_ref().and_then(ahead).unwrap_or(0)
     }
 
-    /// Whether the lock that was made then has been removed since this ticket was handed out, or made anew.
+    /// Whether the lock that was made then has been removed since this ticket was handed out, or
+    /// made anew.
     pub(crate) fn is_removed(&self, ticket: i64, made: i64) -> bool {
         self.copy().as_ref().is_some_and(|copy| copy.revision >= ticket && copy.made != made)
     }
 
-    /// A place has entered, right behind the place that `last` names, and so many are in line. If the
-    /// client is far back already, the new place is as well, or the whole line is read.
+    /// A place has entered, right behind the place that `last` names, and so many are in line. If
+    /// the client is far back already, the new place is as well, or the whole line is read.
     pub(crate) fn entered(&self, ticket: i64, last: Option<&KeyValue>, count: usize) {
         let mut copy = self.copy();
         let Some(Copy { view: View::Far(far), rule, .. }) = &mut *copy else { return };
@@ -202,8 +206,8 @@ impl Hall {
         self.looks.notify_one();
     }
 
-    /// If the line is long, and all our places, if there are any, are far back: the revision at which that is so, and
-    /// their predecessors.
+    /// If the line is long, and all our places, if there are any, are far back: the revision at
+    /// which that is so, and their predecessors.
     fn far_behind(&self) -> Option<(i64, Vec<(i64, Predecessor)>)> {
         let made = self.seats.lock().unwrap_or_else(PoisonError::into_inner).made;
         let far = self.known(|copy, line| {
@@ -248,7 +252,8 @@ impl Hall {
         format!("{:016x}-{number}", self.lease.id)
     }
 
-    /// Completes when there may be something else to do. Nothing is missed from when this is called.
+    /// Completes when there may be something else to do. Nothing is missed from when this is
+    /// called.
     pub(crate) fn changed(&self) -> Pin<Box<Notified<'_>>> {
         let mut changed = Box::pin(self.changed.notified());
         changed.as_mut().enable();

@@ -9,12 +9,14 @@
 //! | `c/<lease>-<seat>` | its version counts the passages and guarded writes of this seat |
 //! | `t` | the last place that entered, unless it has left. Its `mod_revision` is the ticket of that place |
 //!
-//! All but `cfg` are on the lease of the client whose they are. A client has one lease, and a seat for each place that it has at a time. Seats
-//! are used again. Whoever holds a slot has its place in line as well: both go in one transaction, or with the lease, at one revision.
+//! All but `cfg` are on the lease of the client whose they are. A client has one lease, and a seat
+//! for each place that it has at a time. Seats are used again. Whoever holds a slot has its place
+//! in line as well: both go in one transaction, or with the lease, at one revision.
 //!
 //! The names are such that `cfg`, `q/` and `s/`, and nothing else, are one range, for one watch.
 //!
-//! If `t` is there, the place that it names is in line: both are on one lease, and the place deletes `t` when it leaves.
+//! If `t` is there, the place that it names is in line: both are on one lease, and the place
+//! deletes `t` when it leaves.
 
 use crate::Error;
 

@@ -111,8 +111,8 @@ impl Drop for Lease {
     }
 }
 
-/// etcd counts from when it hears; here it counts from when that was sent, which is earlier. Less a little, for clocks that do not
-/// run alike.
+/// etcd counts from when it hears; here it counts from when that was sent, which is earlier. Less a
+/// little, for clocks that do not run alike.
 fn deadline(sent: Instant, ttl: Duration) -> Instant {
     sent + ttl - (ttl / 20)
 }

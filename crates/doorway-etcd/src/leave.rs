@@ -19,12 +19,13 @@ pub(crate) struct Leaver {
 }
 
 impl Leaver {
-    /// Deletes the place, and hands the slot to the next in line if it is known who that is. Says whether the seat may be used again.
+    /// Deletes the place, and hands the slot to the next in line if it is known who that is. Says
+    /// whether the seat may be used again.
     pub(crate) async fn leave(&self, seat: &mut Seat) -> Result<bool, Error> {
         let (keys, deed) = (&self.hall.keys, deed());
         let mut slot = self.slot.clone();
-        // Who has not been answered in the doorway does not know whether it has a place, nor whether it has a slot. No place has version -1,
-        // so the first attempt tells.
+        // Who has not been answered in the doorway does not know whether it has a place, nor
+        // whether it has a slot. No place has version -1, so the first attempt tells.
         let mut place_version =
             slot.as_ref().map_or(if self.entered { 1 } else { -1 }, |slot| slot.version);
         loop {
@@ -65,7 +66,8 @@ impl Leaver {
         }
     }
 
-    /// To the heir, unless it has left or has got another slot, or the lock has changed; then to nobody, and whoever is next takes it.
+    /// To the heir, unless it has left or has got another slot, or the lock has changed; then to
+    /// nobody, and whoever is next takes it.
     fn pass_on(&self, leaver: &str, slot: usize) -> RequestOp {
         let keys = &self.hall.keys;
         let heir = self.hall.known(|copy, line| {

@@ -1,4 +1,5 @@
-//! Doorway's locks across machines, on etcd: [`Semaphore`], [`Mutex`] and [`GroupLock`] by name, for clients anywhere.
+//! Doorway's locks across machines, on etcd: [`Semaphore`], [`Mutex`] and [`GroupLock`] by name,
+//! for clients anywhere.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), doorway_etcd::Error> {
@@ -17,17 +18,21 @@
 //!
 //! # Promises
 //!
-//! - **In the store, always:** at most as many hold as there are slots, each a slot of its own, and in a group lock only those of one session; first come,
-//!   first served by ticket. The holders can be read off the store at every revision.
-//! - **In processes, while clocks and leases behave.** A client that is cut off or stopped for longer than its lease lasts holds nothing any
-//!   more and may not know it: [`Permit::lost`] tells it as soon as can be, and [`Permit::guarded`] keeps it from doing harm in the store. For harm elsewhere
-//!   there is the [ticket](Permit::ticket).
-//! - A client that is killed loses nothing but itself: its slot or its place is free when its lease ends.
-//! - A client that loses its connection, an endpoint or the leader goes on by itself. A request that is not answered in time is sent again, to the
-//!   next endpoint, and what arrives twice or late is done once.
+//! - **In the store, always:** at most as many hold as there are slots, each a slot of its own, and
+//!   in a group lock only those of one session; first come, first served by ticket. The holders can
+//!   be read off the store at every revision.
+//! - **In processes, while clocks and leases behave.** A client that is cut off or stopped for
+//!   longer than its lease lasts holds nothing any more and may not know it: [`Permit::lost`] tells
+//!   it as soon as can be, and [`Permit::guarded`] keeps it from doing harm in the store. For harm
+//!   elsewhere there is the [ticket](Permit::ticket).
+//! - A client that is killed loses nothing but itself: its slot or its place is free when its lease
+//!   ends.
+//! - A client that loses its connection, an endpoint or the leader goes on by itself. A request
+//!   that is not answered in time is sent again, to the next endpoint, and what arrives twice or
+//!   late is done once.
 //!
-//! Without a majority of etcd nobody goes in, and nobody is thrown out. Everything has to be called within a tokio runtime, which has to live for as long as
-//! the store does.
+//! Without a majority of etcd nobody goes in, and nobody is thrown out. Everything has to be called
+//! within a tokio runtime, which has to live for as long as the store does.
 //!
 //! How it works, and what was tried on it: `docs/distributed.md`.
 

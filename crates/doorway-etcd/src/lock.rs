@@ -34,9 +34,11 @@ impl Lock {
         self.keys.name()
     }
 
-    /// The doorway: takes a place in line. A group lock has to be asked for a session, the others not.
+    /// The doorway: takes a place in line. A group lock has to be asked for a session, the others
+    /// not.
     ///
-    /// When the future is dropped no place is left behind, whether the transaction was through or not.
+    /// When the future is dropped no place is left behind, whether the transaction was through or
+    /// not.
     ///
     /// # Errors
     /// When etcd does not answer, the lock has been removed, or the session does not fit.
@@ -154,7 +156,8 @@ impl GroupLock {
     /// Waits until those of this session may go in: `enter(session).await?.wait().await`.
     ///
     /// # Errors
-    /// When etcd does not answer, the lock has been removed, the session has no name that fits, or the lease may be gone.
+    /// When etcd does not answer, the lock has been removed, the session has no name that fits, or
+    /// the lease may be gone.
     pub async fn acquire(&self, session: &str) -> Result<Permit, Error> {
         self.enter(session).await?.wait().await
     }

@@ -37,8 +37,8 @@ impl Lock {
         self.change(|cfg| cfg.drained = false).await
     }
 
-    /// Reads, changes, and writes if nobody else has meanwhile. What is there already is not written: a request that is sent again
-    /// does nothing more.
+    /// Reads, changes, and writes if nobody else has meanwhile. What is there already is not
+    /// written: a request that is sent again does nothing more.
     async fn change(&self, change: impl Fn(&mut Cfg)) -> Result<(), Error> {
         loop {
             let (mut cfg, revision) = self.cfg().await?;
@@ -66,10 +66,12 @@ impl Lock {
         }
     }
 
-    /// Removes the lock, unless somebody holds or waits. What its clients have written besides goes with their leases.
+    /// Removes the lock, unless somebody holds or waits. What its clients have written besides goes
+    /// with their leases.
     ///
     /// # Errors
-    /// [`Error::Busy`] if somebody does; or when the lock has been removed already, or etcd does not answer.
+    /// [`Error::Busy`] if somebody does; or when the lock has been removed already, or etcd does
+    /// not answer.
     pub async fn remove(&self) -> Result<(), Error> {
         let txn = TxnRequest::when([none(self.keys.line()), created(self.keys.cfg(), self.made)])
             .then(delete(self.keys.cfg()))

@@ -2,11 +2,13 @@
 //!
 //! Each may be sent more than once, and may arrive late, and must then do nothing:
 //!
-//! - the doorway is conditional on the place not being there and on the counter of the seat, which is counted on by whoever leaves;
-//! - a slot is taken, or handed over, only by or to a place of version 1, which becomes 2 by it (a slot that was taken in the doorway came
-//!   with the place, so that nobody who knows of the place does not know of the slot);
-//! - leaving and guarded writes are conditional on the counter, and count it on. What was done last stands in it, so that one whose
-//!   answer was lost can be told from one that was not done.
+//! - the doorway is conditional on the place not being there and on the counter of the seat, which
+//!   is counted on by whoever leaves;
+//! - a slot is taken, or handed over, only by or to a place of version 1, which becomes 2 by it (a
+//!   slot that was taken in the doorway came with the place, so that nobody who knows of the place
+//!   does not know of the slot);
+//! - leaving and guarded writes are conditional on the counter, and count it on. What was done last
+//!   stands in it, so that one whose answer was lost can be told from one that was not done.
 
 use std::{
     sync::{
@@ -42,7 +44,8 @@ pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
-/// A name for a transaction that no other of this process has. Nobody else writes into the counters of its seats.
+/// A name for a transaction that no other of this process has. Nobody else writes into the counters
+/// of its seats.
 pub(crate) fn deed() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Relaxed).to_string()
@@ -165,7 +168,8 @@ impl Passage {
         }
     }
 
-    /// The doorway: one transaction. If there is a slot for it, it takes that as well, unless somebody has come meanwhile.
+    /// The doorway: one transaction. If there is a slot for it, it takes that as well, unless
+    /// somebody has come meanwhile.
     pub(crate) async fn enter(&mut self, note: &Note) -> Result<(), Error> {
         let (hall, id) = (self.hall.clone(), self.hall.lease.id);
         let (keys, place) = (&hall.keys, self.place.clone());
@@ -245,8 +249,8 @@ impl Passage {
         self.lost_error()
     }
 
-    /// Takes a slot, on these conditions besides. If it cannot, another client was faster, and the replica will
-    /// say so.
+    /// Takes a slot, on these conditions besides. If it cannot, another client was faster, and the
+    /// replica will say so.
     async fn take(
         &mut self,
         number: usize,
@@ -289,7 +293,8 @@ impl Passage {
         self.step(false).await
     }
 
-    /// Does what there is to do, and says whether it has a slot. Without `patient` it comes back only when that is certain.
+    /// Does what there is to do, and says whether it has a slot. Without `patient` it comes back
+    /// only when that is certain.
     async fn step(&mut self, patient: bool) -> Result<bool, Error> {
         let hall = self.hall.clone();
         while self.slot.is_none() {
@@ -304,7 +309,8 @@ impl Passage {
                     return Err(self.lost_error());
                 }
                 Next::Turn(Turn::Holds(number, held), _) => {
-                    // In the doorway, if the answer was lost; else it was handed over. Who leaves finds out.
+                    // In the doorway, if the answer was lost; else it was handed over. Who leaves
+                    // finds out.
                     self.slot =
                         Some(Slot { number, value: held.value, taken: held.revision, version: 2 });
                     break;
@@ -383,7 +389,8 @@ impl Passage {
         }
     }
 
-    /// Leaves the line, or gives the slot back. If that fails it is tried again when this is dropped.
+    /// Leaves the line, or gives the slot back. If that fails it is tried again when this is
+    /// dropped.
     pub(crate) async fn leave(&mut self) -> Result<(), Error> {
         let Some(seat) = &mut self.seat else { return Ok(()) };
         self.hall.forget(self.ticket.unwrap_or(0));

@@ -6,7 +6,8 @@ use tokio::time::timeout;
 
 use crate::{Error, passage::Passage, proto::etcdserverpb::RequestOp};
 
-/// A place in line. Dropping it leaves the line, in the background; [`leave`](Self::leave) waits until that is done.
+/// A place in line. Dropping it leaves the line, in the background; [`leave`](Self::leave) waits
+/// until that is done.
 #[must_use = "dropping a place leaves the line"]
 pub struct Place(Passage);
 
@@ -24,9 +25,11 @@ impl Place {
         Self(passage)
     }
 
-    /// Waits until it is this place's turn. While etcd does not answer it keeps waiting, for as long as the lease may last.
+    /// Waits until it is this place's turn. While etcd does not answer it keeps waiting, for as
+    /// long as the lease may last.
     ///
-    /// Dropping the future leaves the line; [`ready`](Self::ready) is the one to drop without losing the place.
+    /// Dropping the future leaves the line; [`ready`](Self::ready) is the one to drop without
+    /// losing the place.
     ///
     /// # Errors
     /// When the lease may be gone and with it the place, or the lock has been removed.
@@ -47,7 +50,8 @@ impl Place {
         }
     }
 
-    /// Completes when [`wait`](Self::wait) will return at once. The place is still there when the future is dropped.
+    /// Completes when [`wait`](Self::wait) will return at once. The place is still there when the
+    /// future is dropped.
     ///
     /// # Errors
     /// As [`wait`](Self::wait) does.
@@ -88,7 +92,8 @@ impl fmt::Debug for Place {
     }
 }
 
-/// A slot. Dropping it gives it back, in the background; [`release`](Self::release) waits until that is done.
+/// A slot. Dropping it gives it back, in the background; [`release`](Self::release) waits until
+/// that is done.
 #[must_use = "dropping a permit gives its slot to the next in line"]
 pub struct Permit(Passage);
 
@@ -98,22 +103,26 @@ impl Permit {
         self.0.slot()
     }
 
-    /// Its ticket, which no other place of this store ever has: for fencing where there is one slot. Whoever comes later has a greater
-    /// ticket, and a resource can reject smaller ones than it has seen.
+    /// Its ticket, which no other place of this store ever has: for fencing where there is one
+    /// slot. Whoever comes later has a greater ticket, and a resource can reject smaller ones than
+    /// it has seen.
     ///
-    /// Where there are more slots that would be wrong: older co-holders are in their rights. See [`fence`](Self::fence).
+    /// Where there are more slots that would be wrong: older co-holders are in their rights. See
+    /// [`fence`](Self::fence).
     pub fn ticket(&self) -> u64 {
         self.0.ticket()
     }
 
-    /// The revision at which it took its slot: for fencing where there are more slots. Whoever has the same slot later has a greater one, and a
-    /// resource can reject smaller ones than it has seen *with that slot*. (Not so tickets: who was ahead may take the slot of one who was
+    /// The revision at which it took its slot: for fencing where there are more slots. Whoever has
+    /// the same slot later has a greater one, and a resource can reject smaller ones than it has
+    /// seen *with that slot*. (Not so tickets: who was ahead may take the slot of one who was
     /// behind.)
     pub fn fence(&self) -> u64 {
         self.0.fence()
     }
 
-    /// Writes to the store what takes effect only while this permit holds, in one transaction, and once.
+    /// Writes to the store what takes effect only while this permit holds, in one transaction, and
+    /// once.
     ///
     /// ```no_run
     /// # async fn example(permit: doorway_etcd::Permit) -> Result<(), doorway_etcd::Error> {
@@ -124,8 +133,9 @@ impl Permit {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Refused`] when it holds no more: nothing is written. [`Error::Unreachable`] when etcd did not answer: it may be written or
-    /// not, and may still be until the next guarded write or the release is through.
+    /// [`Error::Refused`] when it holds no more: nothing is written. [`Error::Unreachable`] when
+    /// etcd did not answer: it may be written or not, and may still be until the next guarded write
+    /// or the release is through.
     pub async fn guarded(
         &self,
         operations: impl IntoIterator<Item = impl Into<RequestOp>>,
@@ -133,11 +143,13 @@ impl Permit {
         self.0.guarded(operations.into_iter().map(Into::into).collect()).await
     }
 
-    /// Completes when the slot may be somebody else's soon: when etcd has not answered for nearly as long as the lease lasts, or when it says that
-    /// the place is gone. The future can be kept apart from the permit.
+    /// Completes when the slot may be somebody else's soon: when etcd has not answered for nearly
+    /// as long as the lease lasts, or when it says that the place is gone. The future can be kept
+    /// apart from the permit.
     ///
-    /// Clocks must run alike here and there, and this process must run: one that is stopped learns it when it goes on. What must not
-    /// happen without the slot belongs into a [`guarded`](Self::guarded) write.
+    /// Clocks must run alike here and there, and this process must run: one that is stopped learns
+    /// it when it goes on. What must not happen without the slot belongs into a
+    /// [`guarded`](Self::guarded) write.
     pub fn lost(&self) -> impl Future<Output = ()> + Send + use<> {
         self.0.lost()
     }

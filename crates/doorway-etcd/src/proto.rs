@@ -1,4 +1,5 @@
-//! etcd's messages and services, as far as Doorway uses them; generated from `proto` by the example `generate`.
+//! etcd's messages and services, as far as Doorway uses them; generated from `proto` by the example
+//! `generate`.
 
 #![expect(missing_docs, clippy::all, reason = "generated")]
 

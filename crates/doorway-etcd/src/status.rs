@@ -96,7 +96,8 @@ pub struct Waiter {
 }
 
 impl Lock {
-    /// Who holds and who waits: the store at one revision. Who has died is there until its lease ends.
+    /// Who holds and who waits: the store at one revision. Who has died is there until its lease
+    /// ends.
     ///
     /// # Errors
     /// When the lock has been removed, or etcd does not answer.

@@ -128,8 +128,8 @@ impl Store {
         Ok(names)
     }
 
-    /// Gives everything back at once: places, slots and the lease. Whoever ends soon should wait for this: what is dropped is given back in
-    /// the background, which ends with the process.
+    /// Gives everything back at once: places, slots and the lease. Whoever ends soon should wait
+    /// for this: what is dropped is given back in the background, which ends with the process.
     ///
     /// # Errors
     /// When etcd does not answer. The lease ends by itself then.

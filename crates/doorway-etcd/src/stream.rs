@@ -1,5 +1,5 @@
-//! Streams of etcd: watches, and what keeps a lease alive. A stream stays on its endpoint and ends with its connection; another has to be
-//! opened then.
+//! Streams of etcd: watches, and what keeps a lease alive. A stream stays on its endpoint and ends
+//! with its connection; another has to be opened then.
 
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ use crate::{
 };
 
 impl Client {
-    /// Opens watches on one stream, with the numbers from 0 on, and waits until they watch. A stream ends with its connection: open
-    /// another then.
+    /// Opens watches on one stream, with the numbers from 0 on, and waits until they watch. A
+    /// stream ends with its connection: open another then.
     ///
     /// # Errors
     /// When the endpoint that is asked now does not answer, or says no. The next one is asked next.
@@ -153,7 +153,8 @@ impl Watch {
             return Ok(answer);
         }
         let status = match self.answer().await {
-            // etcd gives a reason, or the revision that it has compacted, unless we have asked for it.
+            // etcd gives a reason, or the revision that it has compacted, unless we have asked for
+            // it.
             Ok(answer)
                 if answer.canceled
                     && (answer.compact_revision > 0 || !answer.cancel_reason.is_empty()) =>
@@ -170,7 +171,8 @@ impl Watch {
         Sender::new(self.sender.clone())
     }
 
-    /// Asks for a sign of life: an answer without events, with the revision up to which all has been said.
+    /// Asks for a sign of life: an answer without events, with the revision up to which all has
+    /// been said.
     pub fn poke(&self) {
         let poke = RequestUnion::ProgressRequest(WatchProgressRequest {});
         let _ = self.sender.send(WatchRequest { request_union: Some(poke) });

@@ -54,7 +54,8 @@ pub fn equal(key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) -> Compare {
     compare(key, CompareTarget::Value, TargetUnion::Value(value.into()))
 }
 
-/// No key begins so. (Of no key at all everything holds; of one that exists not that it was created at 0.)
+/// No key begins so. (Of no key at all everything holds; of one that exists not that it was created
+/// at 0.)
 pub fn none(prefix: impl Into<Vec<u8>>) -> Compare {
     let prefix = prefix.into();
     Compare { range_end: prefix_end(prefix.clone()), ..created(prefix, 0) }

@@ -1,9 +1,9 @@
 //! The checker: explores every interleaving of an algorithm and decides its properties.
 //!
-//! - *Safety* (exclusion, bounded registers) is decided by the search itself, breadth first, so that what it finds is
-//!   shortest.
-//! - *Progress* (deadlock, starvation, bounded exit) and enabledness are decided on the graph of all states, under weak
-//!   fairness, with up to as many crashes as asked for.
+//! - *Safety* (exclusion, bounded registers) is decided by the search itself, breadth first, so
+//!   that what it finds is shortest.
+//! - *Progress* (deadlock, starvation, bounded exit) and enabledness are decided on the graph of
+//!   all states, under weak fairness, with up to as many crashes as asked for.
 //! - *Order* (FCFS, k-FCFS, FIFE) is decided on the graph, too, by following which process began
 //!   after which others were through their doorways; so are FIFO enabling and the avoidance of
 //!   k-deadlock, which only ask which process is enabled where.
@@ -101,8 +101,8 @@ pub fn check(
     })
 }
 
-/// Decides the properties of a subject, and keeps the first search in a file: if that is there, the search goes on with
-/// it. The file is removed when everything has been decided.
+/// Decides the properties of a subject, and keeps the first search in a file: if that is there, the
+/// search goes on with it. The file is removed when everything has been decided.
 ///
 /// # Errors
 /// When the algorithm cannot be run in the lab, or the file is not of this search.
@@ -179,8 +179,8 @@ impl Task<'_> {
         Ok(report)
     }
 
-    /// Decides the properties of a subject, some of whose local states may be merged. What it says to have taken is only
-    /// what the search that was kept took.
+    /// Decides the properties of a subject, some of whose local states may be merged. What it says
+    /// to have taken is only what the search that was kept took.
     fn explored(&self, locals: Locals) -> Result<Report, Unchecked> {
         let Self { subject, options, progress, checkpoint, timings } = *self;
         let rules = rules(subject, options);
@@ -260,7 +260,8 @@ fn rules(subject: &dyn Subject, options: &Options) -> Rules {
 /// The events at which the search stops, because they violate one of the properties.
 fn watched(subject: &dyn Subject, properties: &[Property]) -> u16 {
     let watch = properties.iter().fold(0, |watch, &property| watch | safety_event(property));
-    // What is too large at the start is known already, and must not stop the search for the other properties.
+    // What is too large at the start is known already, and must not stop the search for the other
+    // properties.
     if Oversized::at_start(subject).is_some() { watch & !event::EXCEEDS } else { watch }
 }
 
@@ -278,7 +279,8 @@ fn has_tickets(subject: &dyn Subject) -> bool {
     found
 }
 
-/// Whether a domain has more values with a ticket than without, by how many it has with these tickets.
+/// Whether a domain has more values with a ticket than without, by how many it has with these
+/// tickets.
 fn ticket_values(count: impl Fn(&[Ticket]) -> Option<usize>) -> bool {
     count(&[Ticket::ZERO]) > count(&[])
 }

@@ -1,10 +1,11 @@
 //! Remote memory references, as the papers count them.
 //!
-//! **CC** (coherent caches, write-through, write-invalidate): a read costs 1 unless the process has a valid copy, and
-//! gives it one; a write or update costs 1, invalidates the others' copies and keeps one's own. Caches persist from
-//! passage to passage. **DSM** (distributed shared memory): an access costs 1 unless the register's home is the process
-//! itself. A process's own registers are read from a private copy and cost nothing in either model, because the
-//! algorithms do not read them. A passage begins with its first access.
+//! **CC** (coherent caches, write-through, write-invalidate): a read costs 1 unless the process has
+//! a valid copy, and gives it one; a write or update costs 1, invalidates the others' copies and
+//! keeps one's own. Caches persist from passage to passage. **DSM** (distributed shared memory): an
+//! access costs 1 unless the register's home is the process itself. A process's own registers are
+//! read from a private copy and cost nothing in either model, because the algorithms do not read
+//! them. A passage begins with its first access.
 
 use crate::{
     machine::{Event, Half},
@@ -124,7 +125,8 @@ impl Meter {
     }
 }
 
-/// Who has a valid copy of a register. Most registers are looked at by few, and there may be many registers.
+/// Who has a valid copy of a register. Most registers are looked at by few, and there may be many
+/// registers.
 #[derive(Clone, Debug)]
 #[expect(
     clippy::box_collection,
@@ -182,7 +184,8 @@ impl Copies {
 mod tests {
     use super::*;
 
-    /// An access to one of two registers, of which the first lives with process 0 and the second with nobody.
+    /// An access to one of two registers, of which the first lives with process 0 and the second
+    /// with nobody.
     fn access(process: usize, kind: Kind, register: usize) -> Event {
         Event {
             process,

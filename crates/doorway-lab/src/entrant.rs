@@ -11,11 +11,13 @@ type Build = fn(Size, Option<&'static str>, bool) -> Result<Box<dyn Subject>, Un
 pub struct Entrant {
     /// Its name.
     pub name: &'static str,
-    /// Which of several under that name; the first one listed is the one that is meant without more words.
+    /// Which of several under that name; the first one listed is the one that is meant without more
+    /// words.
     pub variant: Option<&'static str>,
     /// What is claimed of it.
     pub claims: Claims,
-    /// How many attempts within a passage are followed unless told otherwise; `None` if there are no attempts.
+    /// How many attempts within a passage are followed unless told otherwise; `None` if there are
+    /// no attempts.
     pub attempts: Option<u32>,
     build: Build,
 }

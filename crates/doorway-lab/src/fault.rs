@@ -25,7 +25,8 @@ pub enum Fault {
     TooManyValues(String),
     /// A step brings in more than one new ticket.
     TwoTickets,
-    /// What a step does depends on more of its tickets than the relabelling keeps: their order and the gaps below `gap`.
+    /// What a step does depends on more of its tickets than the relabelling keeps: their order and
+    /// the gaps below `gap`.
     TicketUse {
         /// The register that the step accesses.
         register: Option<String>,
@@ -47,8 +48,8 @@ pub enum Fault {
     },
     /// Two processes wrote a register at once: safe and regular registers have one writer.
     TwoWriters(String),
-    /// A local state that stands for others has met a value for which they have not been compared. A check that meets this
-    /// begins again without merging local states.
+    /// A local state that stands for others has met a value for which they have not been compared.
+    /// A check that meets this begins again without merging local states.
     Unforeseen,
 }
 

@@ -45,7 +45,8 @@ impl Item {
         Self(Arc::new(value))
     }
 
-    /// The value inside, if it has this type. (`self.0.any()` would be the `Arc` itself; hence the explicit deref.)
+    /// The value inside, if it has this type. (`self.0.any()` would be the `Arc` itself; hence the
+    /// explicit deref.)
     pub(crate) fn get<T: Local>(&self) -> Option<T> {
         (*self.0).any().downcast_ref::<T>().cloned()
     }

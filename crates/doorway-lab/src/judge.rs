@@ -1,8 +1,8 @@
 //! Judges a run by a property's own definition.
 //!
-//! A run is made twice, side by side: once by processes that forget what their loops let them forget, once by processes that
-//! forget nothing. Both have to make the same steps. What is judged is the run that forgets nothing; the other one tells when
-//! a state comes back.
+//! A run is made twice, side by side: once by processes that forget what their loops let them
+//! forget, once by processes that forget nothing. Both have to make the same steps. What is judged
+//! is the run that forgets nothing; the other one tells when a state comes back.
 
 mod snapshot;
 
@@ -83,8 +83,8 @@ impl<'s> Judge<'s> {
         &self.turns
     }
 
-    /// Whether the run violates the property. With `loop_from`, its turns from there on are repeated for ever; the processes in
-    /// `crashed` then take no step.
+    /// Whether the run violates the property. With `loop_from`, its turns from there on are
+    /// repeated for ever; the processes in `crashed` then take no step.
     pub(crate) fn shows(
         &mut self,
         property: Property,
@@ -111,7 +111,8 @@ impl<'s> Judge<'s> {
             (Property::StrongConcurrentEntry, Some(from)) => {
                 self.keeps_waiting(from, Standing::leads)
             }
-            // That a process is not enabled is a statement about all ways to go on. A run shows the overtaking alone.
+            // That a process is not enabled is a statement about all ways to go on. A run shows the
+            // overtaking alone.
             (Property::Fife, None) => !self.uncut.overtaken().is_empty(),
             (Property::FifoEnabling, None) => self.may_overtake(),
             (Property::KDeadlockAvoidance, Some(from)) => self.stands_still(from),
@@ -124,7 +125,8 @@ impl<'s> Judge<'s> {
         }
     }
 
-    /// Whether process `p` takes steps for ever in the loop, is never in the region, and does not give up its place.
+    /// Whether process `p` takes steps for ever in the loop, is never in the region, and does not
+    /// give up its place.
     pub(crate) fn avoids(&mut self, from: usize, p: usize, region: Region) -> bool {
         let spoils = |event: &Event| event.process == p && (event.to == region || event.abandons);
         let at = self.regions(from)[p];
@@ -135,10 +137,11 @@ impl<'s> Judge<'s> {
             && self.repeats_from(from, spoils)
     }
 
-    /// Whether the turns can be taken again and again, with the same accesses in every round, and no step spoils it.
+    /// Whether the turns can be taken again and again, with the same accesses in every round, and
+    /// no step spoils it.
     ///
-    /// The loop is followed until its state comes back: with every gap between tickets the same as before, or so wide that as
-    /// many rounds cannot use it up.
+    /// The loop is followed until its state comes back: with every gap between tickets the same as
+    /// before, or so wide that as many rounds cannot use it up.
     pub(crate) fn repeats(&mut self, round: &[Turn], spoils: impl FnMut(&Event) -> bool) -> bool {
         self.goes_on(round, Vec::new(), spoils)
     }
@@ -153,8 +156,8 @@ impl<'s> Judge<'s> {
         let gap = u64::from((self.subject.claims().gap)(self.subject.size()));
         // A step brings in one ticket at most, less than `gap` above another.
         let used = round.len() as u64 * (gap - 1);
-        // An overlapping read returns a true value in the trace, which does not move with the tickets: unless it is 0 or ∞,
-        // the tickets have to be the same.
+        // An overlapping read returns a true value in the trace, which does not move with the
+        // tickets: unless it is 0 or ∞, the tickets have to be the same.
         let fixed =
             round.iter().any(|turn| turn.garbage.is_some_and(|word| word != 0 && word != u64::MAX));
         let mut seen = vec![Snapshot::of(&self.cut.machine)];
@@ -176,7 +179,8 @@ impl<'s> Judge<'s> {
             if rounds.into_iter().any(comes_back) {
                 return true;
             }
-            // Without tickets, local states may be merged in the graph, and one round of it may take several of the run.
+            // Without tickets, local states may be merged in the graph, and one round of it may
+            // take several of the run.
             let last = seen.last().expect("there is a first one");
             if now.has_tickets() && !now.continues(last, gap) {
                 return false;
@@ -198,7 +202,8 @@ impl<'s> Judge<'s> {
         at
     }
 
-    /// Whether every process that has not crashed moves from `from` on, unless it may rest where it is.
+    /// Whether every process that has not crashed moves from `from` on, unless it may rest where it
+    /// is.
     fn is_fair(&self, from: usize, crashed: &[usize], may_rest: impl Fn(Region) -> bool) -> bool {
         let Some(round) = self.events.get(from..) else { return false };
         let moves = |p: usize| round.iter().any(|event| event.process == p);
@@ -208,8 +213,8 @@ impl<'s> Judge<'s> {
         })
     }
 
-    /// Whether the loop is fair and keeps a process in its entry section, with no process entering for deadlock freedom; or
-    /// keeps one in its doorway or exit section, however unfair it is.
+    /// Whether the loop is fair and keeps a process in its entry section, with no process entering
+    /// for deadlock freedom; or keeps one in its doorway or exit section, however unfair it is.
     fn keeps_from_leaving(&mut self, property: Property, from: usize, crashed: &[usize]) -> bool {
         let Some(round) = self.events.get(from..).filter(|round| !round.is_empty()) else {
             return false;
@@ -256,12 +261,14 @@ impl<'s> Judge<'s> {
         })
     }
 
-    /// Whether a process is in its remainder while another is in its entry section, which this one never leaves again; or in
-    /// its critical section while another is in its exit section. The rest of FIFO enabling is about which are enabled.
+    /// Whether a process is in its remainder while another is in its entry section, which this one
+    /// never leaves again; or in its critical section while another is in its exit section. The
+    /// rest of FIFO enabling is about which are enabled.
     fn may_overtake(&self) -> bool {
         let n = self.subject.size().n;
         let mut at = vec!['R'; n];
-        // For each process, whether another has been where it could overtake it from, since it went where it is.
+        // For each process, whether another has been where it could overtake it from, since it went
+        // where it is.
         let mut behind = vec![false; n];
         for event in &self.events {
             if event.from.letter() != event.to.letter() {

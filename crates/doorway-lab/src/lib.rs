@@ -1,15 +1,17 @@
 //! Doorway's judge: runs the algorithms of `doorway-core` on other memories.
 //!
-//! - [`check`](check()) explores every interleaving and decides properties, with counterexamples that can be replayed;
+//! - [`check`](check()) explores every interleaving and decides properties, with counterexamples
+//!   that can be replayed;
 //! - [`promela`](promela()) writes the learned automata down, to be explored by SPIN;
-//! - [`simulate`](simulate::simulate) makes long runs under a scheduler and counts remote memory references;
-//! - [`rmr`] does so for one n after the other and says how the references grow; [`most`](most()) finds their maximum
-//!   over all runs;
+//! - [`simulate`](simulate::simulate) makes long runs under a scheduler and counts remote memory
+//!   references;
+//! - [`rmr`] does so for one n after the other and says how the references grow; [`most`](most())
+//!   finds their maximum over all runs;
 //! - [`machine`] runs one schedule, step by step;
 //! - [`trace`] keeps schedules in files, and [`viewer`] shows them.
 //!
-//! An algorithm gets here through the registry of `doorway-core`, as an [`Entrant`]. Nothing about it is written twice:
-//! what is explored is the code that ships.
+//! An algorithm gets here through the registry of `doorway-core`, as an [`Entrant`]. Nothing about
+//! it is written twice: what is explored is the code that ships.
 
 #![deny(unsafe_code)]
 

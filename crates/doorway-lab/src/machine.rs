@@ -1,6 +1,6 @@
-//! One run, step by step: registers that hold values and processes that hold local states. The simulator, the replay of
-//! traces and the tests of the engine all run on it; the checker's counterexamples are replayed on it, uncut, before
-//! they are printed.
+//! One run, step by step: registers that hold values and processes that hold local states. The
+//! simulator, the replay of traces and the tests of the engine all run on it; the checker's
+//! counterexamples are replayed on it, uncut, before they are printed.
 
 mod event;
 mod learned;
@@ -60,7 +60,8 @@ pub struct Machine<'s> {
     last: Event,
 }
 
-/// As many local states are remembered for all processes together, or there would be gigabytes of them.
+/// As many local states are remembered for all processes together, or there would be gigabytes of
+/// them.
 const MOST_OF_ALL: usize = 1 << 20;
 
 impl<'s> Machine<'s> {
@@ -90,7 +91,8 @@ impl<'s> Machine<'s> {
         })
     }
 
-    /// Leaves out the words in [`Event::access`], which take time, and remembers steps instead of replaying them.
+    /// Leaves out the words in [`Event::access`], which take time, and remembers steps instead of
+    /// replaying them.
     #[must_use]
     pub fn silent(mut self) -> Self {
         self.remember = true;
@@ -104,8 +106,8 @@ impl<'s> Machine<'s> {
         self
     }
 
-    /// Remembers fewer states of each process and fewer values than it would: nothing but the time it takes depends on that,
-    /// which is what the tests see to.
+    /// Remembers fewer states of each process and fewer values than it would: nothing but the time
+    /// it takes depends on that, which is what the tests see to.
     #[must_use]
     pub fn remembering(mut self, states: usize, values: usize) -> Self {
         self.most = states;
@@ -147,8 +149,9 @@ impl<'s> Machine<'s> {
         Pending { kind, slot, remote, line }
     }
 
-    /// Whether process `p` looks at a register at which it has looked in vain, and which has not been written since. It is not known
-    /// of everybody who waits: who looks at several registers may wait as well.
+    /// Whether process `p` looks at a register at which it has looked in vain, and which has not
+    /// been written since. It is not known of everybody who waits: who looks at several registers
+    /// may wait as well.
     pub fn waits_in_vain(&self, p: usize) -> bool {
         let process = &self.processes[p];
         process.looked != NOT_IN_VAIN
@@ -187,7 +190,8 @@ impl<'s> Machine<'s> {
         self.memory.value_of(register)
     }
 
-    /// What the register that a step has touched holds, if there is a larger number in it than this.
+    /// What the register that a step has touched holds, if there is a larger number in it than
+    /// this.
     pub(crate) fn exceeds(&self, event: &Event, bound: u64) -> Option<&dyn Erased> {
         event.register?;
         self.memory.exceeds(event.slot, bound).then(|| self.memory.held(event.slot))
@@ -232,7 +236,8 @@ impl<'s> Machine<'s> {
         self.subject.step(q, self.local(q), step.choice, value, self.cut).ok()?.effect
     }
 
-    /// Process `p` makes one step. `garbage` is what a read that overlaps a write returns; elsewhere it is `None`.
+    /// Process `p` makes one step. `garbage` is what a read that overlaps a write returns;
+    /// elsewhere it is `None`.
     ///
     /// # Errors
     /// When the algorithm cannot be run in the lab, or the process has no such move.
@@ -347,7 +352,8 @@ impl<'s> Machine<'s> {
         })
     }
 
-    /// What process `p` would do with this move, in words, and where it would be then. For atomic registers.
+    /// What process `p` would do with this move, in words, and where it would be then. For atomic
+    /// registers.
     ///
     /// # Errors
     /// When the algorithm cannot be run in the lab.

@@ -15,7 +15,8 @@ use crate::{
 pub(crate) struct Standing {
     regions: Vec<Region>,
     sessions: Vec<Session>,
-    /// For each process, those who were through their doorway when it began and have not entered since.
+    /// For each process, those who were through their doorway when it began and have not entered
+    /// since.
     before: Vec<Vec<bool>>,
 }
 
@@ -107,8 +108,8 @@ pub struct Monitor {
     ordered: usize,
     bound: Option<u64>,
     standing: Standing,
-    /// Those who have been overtaken by one who does not keep them out, or by anybody where there are no sessions, and are
-    /// not in yet.
+    /// Those who have been overtaken by one who does not keep them out, or by anybody where there
+    /// are no sessions, and are not in yet.
     behind: Vec<bool>,
     invariants: Vec<Watched>,
 }
@@ -186,8 +187,8 @@ impl Monitor {
         self.invariants.iter().any(|watched| watched.register == register)
     }
 
-    /// Those who have been overtaken since they were through their doorway, by one with whom they could be inside, and are
-    /// not in yet.
+    /// Those who have been overtaken since they were through their doorway, by one with whom they
+    /// could be inside, and are not in yet.
     pub fn behind(&self) -> impl Iterator<Item = usize> + '_ {
         self.behind.iter().enumerate().filter(|(_, behind)| **behind).map(|(q, _)| q)
     }

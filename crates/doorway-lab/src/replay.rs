@@ -1,19 +1,21 @@
 //! The replay engine's memory: a process is its section plus the answers that it has received.
 //!
-//! A section is deterministic between answers. To learn what a process does next, its section runs again on the record of
-//! its answers and stops at the first access without one. The combinators cut the record: an open loop keeps the carried
-//! value only ([`Entry::Open`]), a finished loop or scope its result only ([`Entry::Closed`]).
+//! A section is deterministic between answers. To learn what a process does next, its section runs
+//! again on the record of its answers and stops at the first access without one. The combinators
+//! cut the record: an open loop keeps the carried value only ([`Entry::Open`]), a finished loop or
+//! scope its result only ([`Entry::Closed`]).
 //!
-//! **An entry belongs to a call by its position.** With `cut` on, every access takes exactly one entry of the record and so
-//! does every combinator that has begun, whether or not it makes an access. So the n-th entry always meets the call that made
-//! it, in helpers, recursion and plain `for` loops as well. The source location in an entry is compared as a safeguard; it
-//! identifies nothing.
+//! **An entry belongs to a call by its position.** With `cut` on, every access takes exactly one
+//! entry of the record and so does every combinator that has begun, whether or not it makes an
+//! access. So the n-th entry always meets the call that made it, in helpers, recursion and plain
+//! `for` loops as well. The source location in an entry is compared as a safeguard; it identifies
+//! nothing.
 //!
-//! The line that a section names inside a loop or scope is forgotten after each round, and after the call: otherwise it would
-//! depend on where the record begins.
+//! The line that a section names inside a loop or scope is forgotten after each round, and after
+//! the call: otherwise it would depend on where the record begins.
 //!
-//! With `cut` off nothing is forgotten and the record holds answers alone. Counterexamples are replayed like that before they
-//! are printed, and every check compares cut with uncut runs first.
+//! With `cut` off nothing is forgotten and the record holds answers alone. Counterexamples are
+//! replayed like that before they are printed, and every check compares cut with uncut runs first.
 
 use std::{ops::ControlFlow, panic::Location};
 
@@ -31,9 +33,9 @@ pub(crate) type Place = &'static Location<'static>;
 pub(crate) enum Entry {
     /// An answer of the memory.
     Answer(Item),
-    /// A loop at the beginning of this round with the value that it carries, or a scope that is not finished. A loop over items
-    /// carries nothing into its first round: the code says what it begins with. `touched` says whether the call has made an
-    /// access before this round.
+    /// A loop at the beginning of this round with the value that it carries, or a scope that is not
+    /// finished. A loop over items carries nothing into its first round: the code says what it
+    /// begins with. `touched` says whether the call has made an access before this round.
     Open { place: Place, round: usize, touched: bool, carried: Item },
     /// A finished loop or scope, with its result and whether it made an access.
     Closed { place: Place, touched: bool, result: Item },
@@ -81,7 +83,8 @@ pub enum Kind {
 pub enum Odds {
     /// One of `0..outcomes`, each as likely.
     Even(u32),
-    /// One of `0..=most`, each half as likely as the one before, but for the last, which is as likely.
+    /// One of `0..=most`, each half as likely as the one before, but for the last, which is as
+    /// likely.
     Halving(u32),
 }
 
@@ -128,7 +131,8 @@ pub struct Access {
 /// How many outcomes a choice may have.
 pub(crate) const MAX_OUTCOMES: u32 = 1 << 12;
 
-/// How many rounds in a row a loop over items may go without an access before it counts as one without end.
+/// How many rounds in a row a loop over items may go without an access before it counts as one
+/// without end.
 const IDLE_ROUNDS: usize = 1 << 16;
 
 /// Why a section stops: at an access without an answer, or at a fault.
@@ -166,8 +170,9 @@ pub struct Replay<'a> {
     tampering: Option<Tampering>,
 }
 
-/// A change to one line that any algorithm can be subjected to, whatever its code says: `line-7-writes-nothing`,
-/// `line-7-asks-the-opposite`. The fuzzer makes mutants of all algorithms in this way.
+/// A change to one line that any algorithm can be subjected to, whatever its code says:
+/// `line-7-writes-nothing`, `line-7-asks-the-opposite`. The fuzzer makes mutants of all algorithms
+/// in this way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Tampering {
     /// Writes and updates of the line leave the register as it is.
@@ -252,7 +257,8 @@ impl<'a> Replay<'a> {
         Err(Stop)
     }
 
-    /// One access: `apply` turns the register's value into its new value, if it changes, and the answer to record.
+    /// One access: `apply` turns the register's value into its new value, if it changes, and the
+    /// answer to record.
     fn access<T: Value, R: Local>(
         &mut self,
         kind: Kind,
@@ -292,7 +298,8 @@ impl<'a> Replay<'a> {
         Err(Stop)
     }
 
-    /// Looks up where the loop or scope that is called now stands. A new call goes into the log as open.
+    /// Looks up where the loop or scope that is called now stands. A new call goes into the log as
+    /// open.
     fn call<S: Local, R: Local>(&mut self, place: Place, init: S) -> Result<Call<S, R>, Stop> {
         if !self.cut {
             return Ok(Call::New);
@@ -325,7 +332,8 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Forgets everything since the call at `start` of the log but the value that it carries into this round.
+    /// Forgets everything since the call at `start` of the log but the value that it carries into
+    /// this round.
     fn carry<S: Local>(
         &mut self,
         place: Place,
@@ -415,7 +423,8 @@ impl<'a> Replay<'a> {
             Call::Open(_, state) => state,
             Call::Closed(result) => return Ok(result),
         };
-        // Neither the round nor whether it is the first is kept, or there would be no end of states.
+        // Neither the round nor whether it is the first is kept, or there would be no end of
+        // states.
         self.carry(place, start, 0, true, &state);
         let line = self.line;
         loop {

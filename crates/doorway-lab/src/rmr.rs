@@ -1,6 +1,6 @@
-//! Remote memory references as n grows: an algorithm is simulated at n = 2, 4, 8, … under several schedulers, and the
-//! references of its passages are fitted. What is measured is a sample; [`most`](crate::most) finds the maximum over all
-//! runs, for few processes.
+//! Remote memory references as n grows: an algorithm is simulated at n = 2, 4, 8, … under several
+//! schedulers, and the references of its passages are fitted. What is measured is a sample;
+//! [`most`](crate::most) finds the maximum over all runs, for few processes.
 
 mod fit;
 mod spin;
@@ -110,7 +110,8 @@ pub struct Point {
     pub dsm: Cost,
     /// The run came to its end: it was neither cut off nor interrupted.
     pub complete: bool,
-    /// It belongs to the curve: complete, and with as many slots as asked for. With few processes there are fewer.
+    /// It belongs to the curve: complete, and with as many slots as asked for. With few processes
+    /// there are fewer.
     pub fitted: bool,
 }
 
@@ -164,7 +165,8 @@ pub struct Measured {
     pub cancelled: bool,
 }
 
-/// The size at which an algorithm is run among `n`: with a slot less than there are processes, at most.
+/// The size at which an algorithm is run among `n`: with a slot less than there are processes, at
+/// most.
 fn size(entrant: &Entrant, n: usize, sweep: &Sweep) -> Size {
     entrant.claims.problem.size(n, sweep.k.min(n.saturating_sub(1)).max(1), sweep.sessions)
 }

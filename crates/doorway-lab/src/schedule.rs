@@ -1,5 +1,5 @@
-//! Schedulers: who moves next in a simulation. Some mean no harm, some are written down, and some are adversaries, each of
-//! which sees [exactly what its definition lets it see](adversary).
+//! Schedulers: who moves next in a simulation. Some mean no harm, some are written down, and some
+//! are adversaries, each of which sees [exactly what its definition lets it see](adversary).
 
 pub mod adversary;
 mod fair;
@@ -45,14 +45,15 @@ pub trait Scheduler {
     /// When the schedule asks for something that cannot be done.
     fn next(&mut self, view: &View<'_>) -> Result<Option<usize>, ScheduleError>;
 
-    /// What the step that [`next`](Self::next) has decided on asks for, if the schedule says so: the session, and the line
-    /// in which it says so.
+    /// What the step that [`next`](Self::next) has decided on asks for, if the schedule says so:
+    /// the session, and the line in which it says so.
     fn asks(&self) -> Option<(u32, usize)> {
         None
     }
 }
 
-/// The move with which a process asks for what the schedule says, if it says so: its index, and what it chooses.
+/// The move with which a process asks for what the schedule says, if it says so: its index, and
+/// what it chooses.
 pub(crate) fn requested(
     asks: Option<(u32, usize)>,
     process: usize,
@@ -108,7 +109,8 @@ pub fn scheduler<E: From<ScheduleError>>(
     })
 }
 
-/// The schedulers under which every algorithm is measured, and then the ones that papers have made for this one.
+/// The schedulers under which every algorithm is measured, and then the ones that papers have made
+/// for this one.
 pub fn schedulers(algorithm: &str) -> Vec<&'static str> {
     let mut names = vec!["random", "pct", "round-robin"];
     if algorithm == "burns-lamport" {

@@ -1,5 +1,5 @@
-//! The simulator: long runs under a scheduler, with the references of every passage counted. A run follows from its
-//! seed alone.
+//! The simulator: long runs under a scheduler, with the references of every passage counted. A run
+//! follows from its seed alone.
 
 mod lemmas;
 
@@ -106,7 +106,8 @@ pub fn simulate(
     simulate_on(machine, subject, how, scheduler)
 }
 
-/// The same on a machine that is about to start: to see that those which remember and those which replay make the same run.
+/// The same on a machine that is about to start: to see that those which remember and those which
+/// replay make the same run.
 ///
 /// # Errors
 /// When the schedule cannot be followed, or the algorithm cannot be run in the lab.
@@ -148,7 +149,8 @@ pub fn simulate_on(
             outcome.cut_off = true;
             break;
         }
-        // Most steps of most runs: somebody is still waiting. What is noted of every step is noted of these in fewer words.
+        // Most steps of most runs: somebody is still waiting. What is noted of every step is noted
+        // of these in fewer words.
         if bound.is_none_or(|bound| machine.none_exceeds(bound)) && machine.looks_again(p) {
             outcome.meter.looked_again(p, machine.last().remote);
             looks[p] += 1;
@@ -209,15 +211,16 @@ pub fn simulate_on(
 
 /// Notices that everybody who is left waits for something that will not come.
 ///
-/// A process that had no choice, has stayed in its region, and is in a local state that it was in before, with no register
-/// changed since, will go on like that for as long as no register changes. If that is so of everybody, none ever will. Waits
-/// look at one register or at many, so local states are compared where a round of a wait begins; those kept for it get
-/// older by powers of two (Brent 1980), as a wait may come back to a state only after some rounds that carry others.
+/// A process that had no choice, has stayed in its region, and is in a local state that it was in
+/// before, with no register changed since, will go on like that for as long as no register changes.
+/// If that is so of everybody, none ever will. Waits look at one register or at many, so local
+/// states are compared where a round of a wait begins; those kept for it get older by powers of two
+/// (Brent 1980), as a wait may come back to a state only after some rounds that carry others.
 struct Standstill {
     /// Counts the changes: what was noted before the last one is void.
     changes: u64,
-    /// When something was last noted of each process, in changes, and whether it has come back to a state: twice the one, and
-    /// one more for the other.
+    /// When something was last noted of each process, in changes, and whether it has come back to a
+    /// state: twice the one, and one more for the other.
     noted: Vec<u64>,
     /// A state that each was in, how many rounds ago, and after how many a newer one is kept.
     kept: Vec<Option<(Arc<LocalState>, u32, u32)>>,
@@ -292,7 +295,8 @@ fn has_come_back(kept: &mut Option<(Arc<LocalState>, u32, u32)>, local: &Arc<Loc
     false
 }
 
-/// Which move a process chooses: the only one that it has, or one at random. A wait is given up once in a while.
+/// Which move a process chooses: the only one that it has, or one at random. A wait is given up
+/// once in a while.
 #[inline]
 pub(crate) fn choose(machine: &Machine<'_>, p: usize, random: &mut Random) -> usize {
     if !machine.has_several(p) {
@@ -304,7 +308,8 @@ pub(crate) fn choose(machine: &Machine<'_>, p: usize, random: &mut Random) -> us
             Move { access: Access { kind: Kind::Choose(odds), .. }, choice: Choice::Outcome(_) },
             ..,
         ] => odds.draw(random) as usize,
-        // Passages that begin with a choice: which request, and then how the choice of that one falls.
+        // Passages that begin with a choice: which request, and then how the choice of that one
+        // falls.
         moves @ [Move { choice: Choice::RequestOutcome(..), .. }, ..] => {
             let any = moves[random.below(moves.len() as u64) as usize];
             let Kind::Choose(odds) = any.access.kind else { return 0 };

@@ -58,17 +58,19 @@ impl Region {
     }
 }
 
-/// Whether processes that have asked for these keep one another out. Where there are no sessions, all do.
+/// Whether processes that have asked for these keep one another out. Where there are no sessions,
+/// all do.
 pub(crate) fn conflict(a: Session, b: Session) -> bool {
     a != b || a == Session::NONE
 }
 
-/// All that a process is: its section, what it holds from before, and what it has been answered since.
+/// All that a process is: its section, what it holds from before, and what it has been answered
+/// since.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct LocalState {
     pub(crate) section: Section,
-    /// No access has been made in this section. Matters in the exit section alone: until then the process is in the
-    /// critical section.
+    /// No access has been made in this section. Matters in the exit section alone: until then the
+    /// process is in the critical section.
     pub(crate) fresh: bool,
     /// What it has asked for; nothing in the remainder.
     pub(crate) session: Session,
@@ -124,7 +126,8 @@ pub enum Choice {
     Kill,
     /// A choice of its own falls on this.
     Outcome(u32),
-    /// It leaves the remainder and asks for this, and the choice that its passage begins with falls on that.
+    /// It leaves the remainder and asks for this, and the choice that its passage begins with falls
+    /// on that.
     RequestOutcome(u32, u32),
 }
 
@@ -221,15 +224,17 @@ pub trait Subject: Send + Sync {
     fn variant(&self) -> Option<&'static str>;
     /// What is claimed of it.
     fn claims(&self) -> Claims;
-    /// How many attempts within a passage are followed unless told otherwise; `None` if there are no attempts.
+    /// How many attempts within a passage are followed unless told otherwise; `None` if there are
+    /// no attempts.
     fn attempts(&self) -> Option<u32>;
     /// Its size.
     fn size(&self) -> Size;
     /// The mutant that it is, if it is one.
     fn mutant(&self) -> Option<&'static str>;
-    /// From now on processes may be killed, so many times or [any number](doorway_core::ANY_NUMBER) of times, at any step of any
-    /// passage, and come back as others in the same place; if so many times, to make the passage again. Says whether that can
-    /// be noticed; nothing has changed if not.
+    /// From now on processes may be killed, so many times or [any number](doorway_core::ANY_NUMBER)
+    /// of times, at any step of any passage, and come back as others in the same place; if so many
+    /// times, to make the passage again. Says whether that can be noticed; nothing has changed if
+    /// not.
     fn let_kill(&mut self, most: u32) -> bool;
     /// How many kills there may be, if any.
     fn kills(&self) -> Option<u32>;
@@ -244,7 +249,8 @@ pub trait Subject: Send + Sync {
     /// # Errors
     /// When the algorithm cannot be run in the lab.
     fn moves(&self, p: usize, local: &LocalState, cut: bool) -> Result<Vec<Move>, Fault>;
-    /// The same after a step, which has found out most of it already: the access that it stopped at.
+    /// The same after a step, which has found out most of it already: the access that it stopped
+    /// at.
     ///
     /// # Errors
     /// When the algorithm cannot be run in the lab.

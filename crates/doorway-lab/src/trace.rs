@@ -132,8 +132,8 @@ pub struct Replayed {
     pub registers: Vec<(String, String)>,
     /// Who is where at the end.
     pub regions: Vec<Region>,
-    /// For `fife`: one who has been overtaken and, from the end on, goes round alone without entering. Without this, that it
-    /// is not enabled rests on the search.
+    /// For `fife`: one who has been overtaken and, from the end on, goes round alone without
+    /// entering. Without this, that it is not enabled rests on the search.
     pub alone: Option<usize>,
 }
 
@@ -228,8 +228,8 @@ impl Trace {
         Ok(subject)
     }
 
-    /// Runs the trace again, without forgetting anything, compares every step, and checks that what the trace says is
-    /// violated is.
+    /// Runs the trace again, without forgetting anything, compares every step, and checks that what
+    /// the trace says is violated is.
     ///
     /// # Errors
     /// If the algorithm does something else, or nothing is violated.
@@ -237,7 +237,8 @@ impl Trace {
         self.replay_watched(|_, _, _| {})
     }
 
-    /// The same, with somebody who sees the machine after every step, the step, and what it violated.
+    /// The same, with somebody who sees the machine after every step, the step, and what it
+    /// violated.
     pub(crate) fn replay_watched(
         &self,
         mut watch: impl FnMut(&Machine<'_>, &Event, &[Property]),
@@ -309,7 +310,8 @@ impl<'s> Run<'s> {
         })
     }
 
-    /// Takes one turn. To go on from a place where something has to be chosen is to choose the first.
+    /// Takes one turn. To go on from a place where something has to be chosen is to choose the
+    /// first.
     pub(crate) fn take(&mut self, turn: Turn) -> Result<(Event, Vec<Property>), Fault> {
         if turn.process >= self.subject.size().n {
             return Err(Fault::Impure);
@@ -334,7 +336,8 @@ impl<'s> Run<'s> {
         self.monitor.behind().collect()
     }
 
-    /// The value of the register's type that a word stands for, if a read by `p` may return just any.
+    /// The value of the register's type that a word stands for, if a read by `p` may return just
+    /// any.
     fn garbage(&self, p: usize, choice: Choice, word: u64) -> Option<Box<dyn Erased>> {
         let step = self.machine.moves(p).iter().find(|m| m.choice == choice)?;
         let register = self.machine.register_of(step)?;

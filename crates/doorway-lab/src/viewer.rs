@@ -1,7 +1,9 @@
-//! A trace as a page to look at: one HTML file with everything in it, which needs no network and no server.
+//! A trace as a page to look at: one HTML file with everything in it, which needs no network and no
+//! server.
 //!
-//! What the page shows is a [`Film`]: the trace with all that its replay knows. The page only draws; which register holds
-//! what, who pays for which access and what is violated is found out here.
+//! What the page shows is a [`Film`]: the trace with all that its replay knows. The page only
+//! draws; which register holds what, who pays for which access and what is violated is found out
+//! here.
 
 mod explore;
 mod pseudocode;
@@ -123,7 +125,8 @@ fn page(title: &str, film: &str, script: &str) -> String {
         include_str!("viewer/page.html"),
         title = title.replace('&', "&amp;").replace('<', "&lt;"),
         style = include_str!("viewer/viewer.css"),
-        // In JSON this only stands in texts, where it may be written like that. Else a text could end the element.
+        // In JSON this only stands in texts, where it may be written like that. Else a text could
+        // end the element.
         film = film.replace('<', "\\u003c"),
         script = script,
     )

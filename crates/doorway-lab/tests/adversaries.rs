@@ -1,5 +1,5 @@
-//! Adversaries do what they say they do. That they see no more than they may is a matter of types: see the examples that do
-//! not compile in `schedule/adversary.rs`.
+//! Adversaries do what they say they do. That they see no more than they may is a matter of types:
+//! see the examples that do not compile in `schedule/adversary.rs`.
 
 use doorway_core::Size;
 use doorway_lab::{
@@ -45,7 +45,8 @@ fn every_algorithm_finishes_under_every_adversary_without_violations() {
     }
 }
 
-/// A schedule of an oblivious adversary is fixed: it is the same for every algorithm, but for turns that are lost.
+/// A schedule of an oblivious adversary is fixed: it is the same for every algorithm, but for turns
+/// that are lost.
 #[test]
 fn an_oblivious_schedule_does_not_depend_on_the_run() {
     struct Recorded(Box<dyn Scheduler>, Vec<usize>);
@@ -163,7 +164,8 @@ fn attempts(n: usize, name: &str) -> (f64, f64) {
     figures
 }
 
-/// Who sees kinds and places of steps makes others try again and again; but they pay a constant for that.
+/// Who sees kinds and places of steps makes others try again and again; but they pay a constant for
+/// that.
 #[test]
 fn backpacks_are_closed_before_others_get_in() {
     for n in [16, 64] {
@@ -178,7 +180,8 @@ fn backpacks_are_closed_before_others_get_in() {
     assert!(many < 1.25 * few, "{many} among 256, {few} among 16");
 }
 
-/// Who sees where they are about to write makes nearly everybody try again for each who passes: the mean grows with n.
+/// Who sees where they are about to write makes nearly everybody try again for each who passes: the
+/// mean grows with n.
 #[test]
 fn nobody_gets_in_if_the_coins_are_seen() {
     let [few, more] = [8, 32].map(|n| attempts(n, "strong-adaptive:backpack"));

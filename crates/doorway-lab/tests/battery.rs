@@ -1,5 +1,5 @@
-//! Every claim of every algorithm is checked, every refuted property is shown to fail, and every mutant is caught: all from
-//! the registry, so that an algorithm gets this with its one line there.
+//! Every claim of every algorithm is checked, every refuted property is shown to fail, and every
+//! mutant is caught: all from the registry, so that an algorithm gets this with its one line there.
 
 use doorway_core::{ANY_NUMBER, Fate, Problem, Property, RegisterKind, Setting, Size};
 use doorway_lab::{Entrant, Options, Progress, Report, check, trace::Trace};
@@ -75,7 +75,8 @@ fn affordable(entrant: &Entrant) -> Vec<Setting> {
         return vec![Setting::group(1, 1), two(entrant), three];
     }
     if entrant.attempts.is_some() {
-        // One passage of any number of attempts: with a second one there are a hundred million states.
+        // One passage of any number of attempts: with a second one there are a hundred million
+        // states.
         return vec![two(entrant)];
     }
     let most = if entrant.name == "burns-lamport" { 4 } else { 3 };
@@ -143,8 +144,9 @@ fn every_refuted_property_fails() {
     }
 }
 
-/// With one slot, k-exclusion is mutual exclusion and k-FCFS is FCFS, and FIFE follows from FCFS: the general properties say
-/// the same as the special ones, of the algorithms and of what breaks them.
+/// With one slot, k-exclusion is mutual exclusion and k-FCFS is FCFS, and FIFE follows from FCFS:
+/// the general properties say the same as the special ones, of the algorithms and of what breaks
+/// them.
 #[test]
 fn general_properties_agree_with_special_ones() {
     let verdict = |name: &str, mutant, property| {
@@ -188,8 +190,8 @@ fn one_crash_too_many_starves_somebody() {
     }
 }
 
-/// Starvation takes somebody who comes again and again: with turns nobody starves beside that, and without somebody does. With
-/// one place in R there are few enough states to see them all.
+/// Starvation takes somebody who comes again and again: with turns nobody starves beside that, and
+/// without somebody does. With one place in R there are few enough states to see them all.
 #[test]
 fn nobody_starves_beside_one_who_comes_again_and_again() {
     let endless = Setting::slots(2, 1).passages(1).endless(0);
@@ -281,8 +283,9 @@ fn every_mutant_is_caught_or_harmless() {
     }
 }
 
-/// Runs without end, with tickets relabelled, and runs of three passages, with tickets as they are, agree on the Bakery and
-/// every mutant of it. Only starvation by being overtaken without end takes a run without end to show.
+/// Runs without end, with tickets relabelled, and runs of three passages, with tickets as they are,
+/// agree on the Bakery and every mutant of it. Only starvation by being overtaken without end takes
+/// a run without end to show.
 #[test]
 fn bounded_and_unbounded_runs_agree() {
     let bakery = Entrant::named("bakery").expect("there is a bakery");
@@ -303,7 +306,8 @@ fn bounded_and_unbounded_runs_agree() {
             }
             let steps =
                 |report: &Report| report.verdicts[0].trace.as_ref().map(|trace| trace.steps.len());
-            // A shortest run to a bad state is as long in one as in the other; loops may be found at other places.
+            // A shortest run to a bad state is as long in one as in the other; loops may be found
+            // at other places.
             if matches!(property, Property::MutualExclusion | Property::Fcfs) {
                 assert_eq!(steps(&relabelled), steps(&plain), "{mutant:?} {property}");
             }
@@ -311,7 +315,8 @@ fn bounded_and_unbounded_runs_agree() {
     }
 }
 
-/// What still holds when places are given up at any wait, as often as one likes, where the algorithm knows how.
+/// What still holds when places are given up at any wait, as often as one likes, where the
+/// algorithm knows how.
 #[test]
 fn abandoning_keeps_exclusion_and_order() {
     let kept = [
@@ -327,7 +332,8 @@ fn abandoning_keeps_exclusion_and_order() {
     for entrant in Entrant::all() {
         let properties: Vec<_> =
             entrant.claims.properties.iter().copied().filter(|p| kept.contains(p)).collect();
-        // The Black-White Bakery's numbers are plain ones, and without a bound they go on for ever (see below).
+        // The Black-White Bakery's numbers are plain ones, and without a bound they go on for ever
+        // (see below).
         let passages =
             if entrant.name == "black-white-bakery" { Some(3) } else { two(entrant).passages };
         let options = Options { passages, ..options(&properties, RegisterKind::Atomic) };
@@ -340,7 +346,8 @@ fn abandoning_keeps_exclusion_and_order() {
         if !can {
             continue;
         }
-        // With passages bounded, and with them how often a place is given up, nobody gets stuck either.
+        // With passages bounded, and with them how often a place is given up, nobody gets stuck
+        // either.
         let mut claimed = entrant.claims.properties.to_vec();
         claimed.retain(|property| {
             entrant.name != "black-white-bakery" || *property != Property::BoundedRegisters
@@ -353,8 +360,8 @@ fn abandoning_keeps_exclusion_and_order() {
     }
 }
 
-/// What does not: a process that comes, gives up and comes again for ever can keep another at line 7 for ever, and two who
-/// take turns at giving up take ever larger numbers.
+/// What does not: a process that comes, gives up and comes again for ever can keep another at line
+/// 7 for ever, and two who take turns at giving up take ever larger numbers.
 #[test]
 fn abandoning_for_ever_starves_and_outgrows() {
     for (name, property) in [

@@ -1,5 +1,5 @@
-//! FIFO enabling and avoidance of k-deadlock (paper 003, section 3.4): what has them, what has not, and how short the runs
-//! are that show it.
+//! FIFO enabling and avoidance of k-deadlock (paper 003, section 3.4): what has them, what has not,
+//! and how short the runs are that show it.
 
 #[allow(dead_code, reason = "not every test needs every toy")]
 mod common;
@@ -50,8 +50,9 @@ fn queues_and_tickets_solve_the_problem() {
     }
 }
 
-/// Section 1: the count keeps k out of each other's way and never stands still, but keeps nobody's turn. The shortest
-/// overtaking: k enter, one finds it full, one leaves, and comes in again or another does.
+/// Section 1: the count keeps k out of each other's way and never stands still, but keeps nobody's
+/// turn. The shortest overtaking: k enter, one finds it full, one leaves, and comes in again or
+/// another does.
 #[test]
 fn a_count_lets_others_pass() {
     for (n, k) in SIZES {
@@ -66,8 +67,9 @@ fn a_count_lets_others_pass() {
     assert!(shows.starts_with("process ") && shows.contains(when), "{shows}");
 }
 
-/// Section 1: with two tellers free and the head of the line asleep, who is behind it waits. Two line up, and the second
-/// looks again and again. With one teller the head is the only one who could go.
+/// Section 1: with two tellers free and the head of the line asleep, who is behind it waits. Two
+/// line up, and the second looks again and again. With one teller the head is the only one who
+/// could go.
 #[test]
 fn a_bank_stands_still_behind_its_head() {
     for (n, k) in [(3, 2), (4, 2), (4, 3)] {
@@ -87,8 +89,8 @@ fn a_bank_stands_still_behind_its_head() {
     }
 }
 
-/// Who wants to leave and has to wait for somebody inside is overtaken by that one: two enter, the second wants to leave.
-/// That one looking again and again is a k-deadlock.
+/// Who wants to leave and has to wait for somebody inside is overtaken by that one: two enter, the
+/// second wants to leave. That one looking again and again is a k-deadlock.
 #[test]
 fn waiting_to_leave_counts_too() {
     for (n, k) in [(3, 2), (4, 2), (4, 3)] {
@@ -111,7 +113,8 @@ fn waiting_to_leave_counts_too() {
     }
 }
 
-/// In a line for leaving nobody is overtaken, but who sleeps at its head stops it: two enter, both want to leave.
+/// In a line for leaving nobody is overtaken, but who sleeps at its head stops it: two enter, both
+/// want to leave.
 #[test]
 fn a_line_for_leaving_is_fair_and_not_robust() {
     for (n, k) in [(3, 2), (4, 2), (4, 3)] {
@@ -121,8 +124,8 @@ fn a_line_for_leaving_is_fair_and_not_robust() {
     }
 }
 
-/// Who sleeps on its way out with the slot not yet free is neither inside nor enabled, and keeps the next one out: k enter,
-/// one finds it full, and one begins to leave.
+/// Who sleeps on its way out with the slot not yet free is neither inside nor enabled, and keeps
+/// the next one out: k enter, one finds it full, and one begins to leave.
 #[test]
 fn a_slot_has_to_be_free_with_the_first_step_out() {
     for (n, k) in SIZES {
@@ -133,7 +136,8 @@ fn a_slot_has_to_be_free_with_the_first_step_out() {
     }
 }
 
-/// Who has made its passages is in its remainder for ever, and must not pass for enabled because it takes no steps.
+/// Who has made its passages is in its remainder for ever, and must not pass for enabled because it
+/// takes no steps.
 #[test]
 fn with_passages_bounded_who_is_done_is_not_enabled() {
     for passages in [1, 2, 3] {
@@ -163,8 +167,8 @@ fn with_passages_bounded_who_is_done_is_not_enabled() {
     }
 }
 
-/// Where the graph of relabelled states may have runs that no true tickets make, that nobody is overtaken on it decides
-/// nothing; with passages bounded tickets are what they are.
+/// Where the graph of relabelled states may have runs that no true tickets make, that nobody is
+/// overtaken on it decides nothing; with passages bounded tickets are what they are.
 #[test]
 fn what_depends_on_unknown_widths_is_not_decided() {
     for property in [FifoEnabling, KDeadlockAvoidance] {
@@ -177,10 +181,11 @@ fn what_depends_on_unknown_widths_is_not_decided() {
     }
 }
 
-/// Reads and writes are not transactions, and the definitions know no doorway: with its first write a process of the bakery
-/// is in T, where it waits for whoever may come, be ahead of it and stop. So others overtake it while it is in its doorway;
-/// and who stops in the doorway stops everybody. With any number of passages tickets fall inside gaps of unknown width, so
-/// there it takes a true run for everybody who is said to be kept waiting.
+/// Reads and writes are not transactions, and the definitions know no doorway: with its first write
+/// a process of the bakery is in T, where it waits for whoever may come, be ahead of it and stop.
+/// So others overtake it while it is in its doorway; and who stops in the doorway stops everybody.
+/// With any number of passages tickets fall inside gaps of unknown width, so there it takes a true
+/// run for everybody who is said to be kept waiting.
 #[test]
 fn the_bakery_has_neither() {
     let bakery = Entrant::named("bakery").expect("there is a bakery");

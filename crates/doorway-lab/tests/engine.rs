@@ -24,8 +24,8 @@ fn explore(
     check(subject, &options, &Progress::default())
 }
 
-/// Runs the same random schedules with and without forgetting; every access has to be the same. Returns how many steps
-/// were compared.
+/// Runs the same random schedules with and without forgetting; every access has to be the same.
+/// Returns how many steps were compared.
 fn compare(subject: &dyn Subject, schedules: u64, steps: u64, seed: u64) -> u64 {
     let n = subject.size().n as u64;
     let mut random = Random::new(seed, 0);
@@ -59,7 +59,8 @@ fn cut_and_uncut_replays_agree_access_by_access() {
             let subject =
                 entrant.build(entrant.claims.problem.size(n, 1, 2), None, true).expect("it fits");
             compare(&*subject, 9_000, 24, n as u64);
-            // A few long ones: an uncut record grows with every failed wait, and its replay with it.
+            // A few long ones: an uncut record grows with every failed wait, and its replay with
+            // it.
             compare(&*subject, 20, 1_500, n as u64 + 100);
             schedules += 9_020;
         }
@@ -71,7 +72,8 @@ fn cut_and_uncut_replays_agree_access_by_access() {
 fn nested_loops_do_not_take_each_others_marks() {
     let subject = toy(Toy::Nested, 2);
     assert!(compare(&*subject, 2_000, 60, 7) > 20_000);
-    // The loops are counted out: 3 outer rounds of 2 reads, then 2 inner rounds each, all before the last write.
+    // The loops are counted out: 3 outer rounds of 2 reads, then 2 inner rounds each, all before
+    // the last write.
     let mut machine = Machine::new(&*subject, RegisterKind::Atomic, true).expect("it runs");
     machine.step(0, Choice::Request(0), None).expect("it begins");
     let mut lines = Vec::new();
@@ -81,7 +83,8 @@ fn nested_loops_do_not_take_each_others_marks() {
     assert_eq!(lines, [2, 3, 3, 2, 3, 3, 2, 3, 3, 4]);
 }
 
-/// A loop that goes round without an access never ends. One over items does, and may skip some of them.
+/// A loop that goes round without an access never ends. One over items does, and may skip some of
+/// them.
 #[test]
 fn a_round_without_an_access_is_an_error_where_it_has_no_end() {
     let fault = safety(&*toy(Toy::IdleRepeat, 2), RegisterKind::Atomic).err();
@@ -103,15 +106,16 @@ fn an_exit_without_an_access_is_an_error() {
     }
 }
 
-/// `Fn` keeps closures from changing what they capture (see `Memory`'s documentation for the test that it does); what gets
-/// round that, here a cell inside the algorithm, is found out because every step is learned twice.
+/// `Fn` keeps closures from changing what they capture (see `Memory`'s documentation for the test
+/// that it does); what gets round that, here a cell inside the algorithm, is found out because
+/// every step is learned twice.
 #[test]
 fn interior_mutability_is_found_out() {
     assert_eq!(safety(&*toy(Toy::Impure, 2), RegisterKind::Atomic).err(), Some(Fault::Impure));
 }
 
-/// A read that overlaps a write of a regular register may return the new value and a later one the old value again; of an
-/// atomic one it may not.
+/// A read that overlaps a write of a regular register may return the new value and a later one the
+/// old value again; of an atomic one it may not.
 #[test]
 fn regular_registers_allow_new_old_inversion_and_atomic_ones_do_not() {
     let subject = toy(Toy::Inversion, 2);

@@ -52,8 +52,8 @@ fn tickets_are_a_queue() {
     }
 }
 
-/// Without a ticket validated for whoever comes next, there are too few in the end: k + 1 come and one of them leaves in
-/// between, which is when the queue still lets the last one in.
+/// Without a ticket validated for whoever comes next, there are too few in the end: k + 1 come and
+/// one of them leaves in between, which is when the queue still lets the last one in.
 #[test]
 fn tickets_that_are_not_validated_are_missed() {
     for (n, k) in [(2, 1), (3, 2), (4, 2), (4, 3)] {
@@ -106,7 +106,8 @@ fn everything_is_equivalent_to_itself() {
     }
 }
 
-/// Alone and unhindered, the Burns-Lamport process is in after two steps and the bakery's is still in its doorway.
+/// Alone and unhindered, the Burns-Lamport process is in after two steps and the bakery's is still
+/// in its doorway.
 #[test]
 fn the_bakery_is_not_burns_and_lamports() {
     let comparison = compare(&*named("bakery", 2), &*named("burns-lamport", 2), Some(2));

@@ -62,8 +62,8 @@ fn numbers_go_up_to_one_more_than_there_are_processes() {
     assert_eq!(report.max_register, Some(1));
 }
 
-/// Each register by itself: a colour, and for each process a flag and a token of S + 1 sessions, three colours and up to
-/// N + 2 numbers. What is reached takes no more.
+/// Each register by itself: a colour, and for each process a flag and a token of S + 1 sessions,
+/// three colours and up to N + 2 numbers. What is reached takes no more.
 #[test]
 fn the_space_is_what_the_page_says() {
     for (n, sessions) in [(2, 2), (3, 2), (2, 5)] {
@@ -79,7 +79,8 @@ fn the_space_is_what_the_page_says() {
     }
 }
 
-/// Section 6: the naive generalisation lets two sessions in, by the paper's schedule; the algorithm does not.
+/// Section 6: the naive generalisation lets two sessions in, by the paper's schedule; the algorithm
+/// does not.
 #[test]
 fn the_naive_generalisation_fails_by_the_papers_schedule() {
     let size = Size::group(4, 2);
@@ -106,7 +107,8 @@ fn the_naive_generalisation_fails_by_the_papers_schedule() {
     }
 }
 
-/// The same by the search, which needs only three processes and finds Invariant 1 broken long before.
+/// The same by the search, which needs only three processes and finds Invariant 1 broken long
+/// before.
 #[test]
 fn the_naive_generalisation_breaks_the_invariant_first() {
     let one_flip = Property::Invariant("invariant:one-flip");
@@ -125,7 +127,8 @@ fn the_naive_generalisation_breaks_the_invariant_first() {
     assert_eq!(steps(Some("naive"), Property::SessionExclusion), None);
 }
 
-/// A mutex is what a group lock is when everybody asks for something else, and no lock at all when all ask for the same.
+/// A mutex is what a group lock is when everybody asks for something else, and no lock at all when
+/// all ask for the same.
 #[test]
 fn one_session_is_shared_by_all() {
     for entrant in ["group-bakery", BLACK_WHITE, "strong-group-bakery"] {
@@ -157,7 +160,8 @@ fn traces_of_concurrent_entry_are_judged_by_what_they_show() {
         change(&mut trace);
         trace.replay().is_ok()
     };
-    // The one in its doorway is active and of another session: that is not against concurrent entry.
+    // The one in its doorway is active and of another session: that is not against concurrent
+    // entry.
     assert!(!altered(|trace| trace.property = Some("concurrent-entry".into())));
     // Without the loop nothing goes on for ever.
     assert!(!altered(|trace| trace.loop_from = None));
@@ -210,8 +214,8 @@ where
     }
 }
 
-/// Why BWBGME has no way to give up a place: who has a number of 2 or more relies on the one from whom it has it to have
-/// waited for everybody whose colour is not known yet.
+/// Why BWBGME has no way to give up a place: who has a number of 2 or more relies on the one from
+/// whom it has it to have waited for everybody whose colour is not known yet.
 #[test]
 fn a_place_that_is_given_up_breaks_the_invariant() {
     let subject = build::<GivesUp, _, _, _>(Size::group(3, 2), None, true).expect("it fits");
@@ -236,7 +240,8 @@ fn worst_in_cc(name: &str, n: usize, scheduler: &str) -> u64 {
     outcome.meter.cc.max
 }
 
-/// Section 4's flaw in the literature: what is built on Burns and Lamport's lock pays for the square of N, these do not.
+/// Section 4's flaw in the literature: what is built on Burns and Lamport's lock pays for the
+/// square of N, these do not.
 #[test]
 fn the_paper_is_linear_where_the_literature_is_quadratic() {
     let (few, many) = (8, 32);

@@ -1,4 +1,5 @@
-//! The engine of the group lock that ships: sessions in one word, a line of sleepers, and places that are given up.
+//! The engine of the group lock that ships: sessions in one word, a line of sleepers, and places
+//! that are given up.
 
 use doorway_core::{Algorithm, Fate, Property, Setting, engines::group_lock::ParkedSessions};
 use doorway_lab::{Progress, Report, build, check};

@@ -1,7 +1,8 @@
-//! Explores entries that are handed over, as `doorway run` does it: a process claims any entry, waits
-//! for a slot, and hands it to its child; when the child has ended it takes the slot back and releases
-//! it. Here the process is killed before the child has the entry, and the child ends before the process
-//! takes it back: what others see meanwhile is a dead owner, whose entry they reclaim.
+//! Explores entries that are handed over, as `doorway run` does it: a process claims any entry,
+//! waits for a slot, and hands it to its child; when the child has ended it takes the slot back and
+//! releases it. Here the process is killed before the child has the entry, and the child ends
+//! before the process takes it back: what others see meanwhile is a dead owner, whose entry they
+//! reclaim.
 //!
 //! There are as many entries as processes. In one model all have belonged to dead processes; in the
 //! other none has been used, so that processes also claim new entries.
@@ -138,7 +139,8 @@ impl HandOver {
         Ok(Pass { place, ..pass })
     }
 
-    /// The owner dies, and a new process takes its place, if the entry is still there. Returns which.
+    /// The owner dies, and a new process takes its place, if the entry is still there. Returns
+    /// which.
     fn hand_over<M>(&self, m: &mut M, p: usize, pass: Pass) -> Result<(u64, bool), M::Halt>
     where
         M: CompareAndSwap + FetchAndAdd + Mortal,
@@ -169,8 +171,8 @@ impl<M: CompareAndSwap + FetchAndAdd + Mortal> Exclusion<M> for HandOver {
         if handed {
             return Ok(Pass { life, ..pass });
         }
-        // A process that does not get the entry enters again, and keeps the slot to itself then: otherwise
-        // it could lose the slot again without end.
+        // A process that does not get the entry enters again, and keeps the slot to itself then:
+        // otherwise it could lose the slot again without end.
         let pass = self.enter(m, p, life)?;
         self.wait(m, p, pass)
     }

@@ -21,13 +21,15 @@ impl<'s> Tale<'s> {
         self.0.step(p, choice, None).expect("it can move").to
     }
 
-    /// `p` moves until it is there; how many steps that took, or `None` if it is not there after `most`.
+    /// `p` moves until it is there; how many steps that took, or `None` if it is not there after
+    /// `most`.
     fn until(&mut self, p: usize, region: Region, most: usize) -> Option<usize> {
         (1..=most).find(|_| self.step(p) == region)
     }
 }
 
-/// Section 5: p1 is through its doorway, p2 comes later and is inside, p3 and p4 stop after their doorways.
+/// Section 5: p1 is through its doorway, p2 comes later and is inside, p3 and p4 stop after their
+/// doorways.
 fn section_5(name: &str) -> Option<usize> {
     let subject = subject(name, 4, 2, None);
     let mut tale = Tale::of(&*subject);
@@ -39,8 +41,8 @@ fn section_5(name: &str) -> Option<usize> {
     tale.until(0, Region::Critical, 10_000)
 }
 
-/// The plain k-Bakery leaves p1 waiting however many steps it takes, that with FIFE lets it in after at most: line 16, one
-/// round of lines 21 and 22 up to the one who captured it, line 23.
+/// The plain k-Bakery leaves p1 waiting however many steps it takes, that with FIFE lets it in
+/// after at most: line 16, one round of lines 21 and 22 up to the one who captured it, line 23.
 #[test]
 fn section_5_violates_fife_without_the_shaded_lines_only() {
     assert_eq!(section_5("k-bakery"), None);
@@ -76,13 +78,15 @@ fn a_script_must_show_what_it_is_about() {
     assert!(trace.replay().is_err());
 }
 
-/// The race that line 14 prevents, as the paper tells it: q takes the smaller ticket and is slow to announce it.
+/// The race that line 14 prevents, as the paper tells it: q takes the smaller ticket and is slow to
+/// announce it.
 #[test]
 fn line_14_prevents_a_race() {
     for mutant in [None, Some("without-line-14")] {
         let subject = subject("k-bakery", 2, 1, mutant);
         let mut tale = Tale::of(&*subject);
-        // q = 0 has read p's ticket and is about to write its own, which is the same and goes before p's by its id.
+        // q = 0 has read p's ticket and is about to write its own, which is the same and goes
+        // before p's by its id.
         while tale.0.moves(0)[0].access.line != 15 {
             tale.step(0);
         }
@@ -94,9 +98,10 @@ fn line_14_prevents_a_race() {
     }
 }
 
-/// Line 44, on the run of the mutant `without-line-44`, as far as it can be followed: the first time round process 0 meets
-/// every write half done; the second time process 1 does not capture it again, so it can look at the old capture in peace. (That
-/// the mutant goes on for ever is in the battery.)
+/// Line 44, on the run of the mutant `without-line-44`, as far as it can be followed: the first
+/// time round process 0 meets every write half done; the second time process 1 does not capture it
+/// again, so it can look at the old capture in peace. (That the mutant goes on for ever is in the
+/// battery.)
 const VICTIM: &str = "\
 0 until waiting
 0*8

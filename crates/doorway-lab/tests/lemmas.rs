@@ -1,4 +1,5 @@
-//! What the proof of paper 004 counts is counted as the paper defines it, and keeps to its constants.
+//! What the proof of paper 004 counts is counted as the paper defines it, and keeps to its
+//! constants.
 
 use doorway_core::Size;
 use doorway_lab::{
@@ -37,14 +38,17 @@ fn counts_by_hand() {
         // Before anybody leads, both sides are in their good intervals.
         (writes(0, 0, 0), (1, 1, 0)),
         (writes(1, 1, 0), (2, 2, 0)),
-        // Line 6, line 8 and all of line 9 but the last of its seven steps: 0 leads, and does not have L yet.
+        // Line 6, line 8 and all of line 9 but the last of its seven steps: 0 leads, and does not
+        // have L yet.
         ("0*8\n".into(), (2, 2, 0)),
         (writes(2, 0, 1), (3, 3, 0)),
-        // With that step the good interval of side 0 is over, and that of side 1 is not: 1 leads there, and waits for L.
+        // With that step the good interval of side 0 is over, and that of side 1 is not: 1 leads
+        // there, and waits for L.
         ("0\n1 past 8\n1*20\n".into(), (3, 3, 0)),
         (writes(3, 0, 1), (4, 3, 0)),
         (writes(4, 1, 1), (5, 4, 0)),
-        // The leader finds itself and 3, and waits for 3. It promotes 2 and 3, which have come in time, and goes in.
+        // The leader finds itself and 3, and waits for 3. It promotes 2 and 3, which have come in
+        // time, and goes in.
         ("2 past 26\n3 past 26\n0 past 39\n2 until critical\n".into(), (5, 4, 1)),
         ("2 until remainder\n0 past 39\n3 until remainder\n0 until critical\n".into(), (5, 4, 3)),
         (writes(5, 0, 0), (6, 4, 3)),
@@ -78,7 +82,8 @@ fn keeps_to_lemma_5(lemmas: &Lemmas) -> bool {
     lemmas.share_of_good_writes().expect("writes") >= Lemmas::LEMMA_5 - NOISE * deviation
 }
 
-/// 3 000 passages or a few more among 2, 16 and 64 processes, seed 1, under schedulers that are no stronger than the lemmas allow.
+/// 3 000 passages or a few more among 2, 16 and 64 processes, seed 1, under schedulers that are no
+/// stronger than the lemmas allow.
 #[test]
 fn half_of_the_writes_are_good_and_there_is_a_passage_for_every_36() {
     for n in [2, 16, 64] {
@@ -98,8 +103,8 @@ fn half_of_the_writes_are_good_and_there_is_a_passage_for_every_36() {
     }
 }
 
-/// Sees the coins, and lets nobody write to the R of a side in its good interval while anybody else can move. Who has L
-/// moves first, until it is inside.
+/// Sees the coins, and lets nobody write to the R of a side in its good interval while anybody else
+/// can move. Who has L moves first, until it is inside.
 struct Spoils {
     random: Random,
     /// Who has L, and on which side.
@@ -141,7 +146,8 @@ impl Scheduler for Spoils {
     }
 }
 
-/// Lemma 5 is about adversaries that do not see coins: against one that does it fails, and that is noticed.
+/// Lemma 5 is about adversaries that do not see coins: against one that does it fails, and that is
+/// noticed.
 #[test]
 fn who_sees_the_coins_makes_most_writes_bad() {
     let subject = subject(16);

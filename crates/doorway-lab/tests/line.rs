@@ -1,4 +1,5 @@
-//! The engine of the semaphore that ships: tickets in one word, sleepers, and places that are given up.
+//! The engine of the semaphore that ships: tickets in one word, sleepers, and places that are given
+//! up.
 
 use doorway_core::{Algorithm, Fate, Property, Setting, engines::semaphore::ParkedTicket};
 use doorway_lab::{Progress, Report, build, check};
@@ -29,7 +30,8 @@ fn all_hold(setting: Setting, abandons: bool) {
     }
 }
 
-/// With one slot for ever, the numbers wrapping around; with more for as many passages as can be seen.
+/// With one slot for ever, the numbers wrapping around; with more for as many passages as can be
+/// seen.
 #[test]
 fn every_claim_holds() {
     all_hold(Setting::slots(1, 1), false);
@@ -38,8 +40,8 @@ fn every_claim_holds() {
     all_hold(Setting::slots(3, 2).passages(3), false);
 }
 
-/// Any number of passages; takes minutes, and gigabytes. With two slots the numbers come round while a ticket is still valid, so
-/// there passages stay bounded.
+/// Any number of passages; takes minutes, and gigabytes. With two slots the numbers come round
+/// while a ticket is still valid, so there passages stay bounded.
 #[test]
 #[ignore = "cargo test --release -p doorway-lab --test line -- --ignored --nocapture"]
 fn every_claim_holds_among_three_for_ever() {
@@ -47,7 +49,8 @@ fn every_claim_holds_among_three_for_ever() {
     all_hold(Setting::slots(3, 2).passages(4), false);
 }
 
-/// What it does not promise: with two slots, a sleeper is woken before another whose ticket was valid first.
+/// What it does not promise: with two slots, a sleeper is woken before another whose ticket was
+/// valid first.
 #[test]
 fn sleepers_are_not_enabled_in_order() {
     let verdict = explore(Setting::slots(4, 2).passages(1), None, false, &[Property::FifoEnabling])

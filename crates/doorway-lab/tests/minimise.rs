@@ -1,5 +1,5 @@
-//! Bisimilar local states of a process are merged before the search. Nothing depends on that but the number of states: every
-//! verdict is the same, and every shortest run as long.
+//! Bisimilar local states of a process are merged before the search. Nothing depends on that but
+//! the number of states: every verdict is the same, and every shortest run as long.
 
 use doorway_core::{ANY_NUMBER, Problem, Property, RegisterKind, Setting};
 use doorway_lab::{Entrant, Options, Progress, Report, Subject, check};
@@ -82,8 +82,8 @@ fn properties(entrant: &Entrant) -> Vec<Property> {
     all
 }
 
-/// All algorithms and their mutants, with and without merging: each property by itself, because a search ends with the first
-/// violation of any.
+/// All algorithms and their mutants, with and without merging: each property by itself, because a
+/// search ends with the first violation of any.
 #[test]
 fn verdicts_and_shortest_runs_are_the_same() {
     let mut merged = Vec::new();
@@ -136,8 +136,8 @@ fn verdicts_and_shortest_runs_are_the_same() {
     assert_eq!(merged, all, "these are compared, and not others");
 }
 
-/// The states of Szymanski's algorithm among four. Merging finds what can be forgotten by hand and no more: the last way
-/// to write it has nothing left to merge.
+/// The states of Szymanski's algorithm among four. Merging finds what can be forgotten by hand and
+/// no more: the last way to write it has nothing left to merge.
 #[test]
 fn what_is_dead_is_forgotten() {
     let options = Options {
@@ -165,8 +165,8 @@ fn most_states_of_a_group_lock_differ_in_what_is_dead() {
     assert_eq!((without.states, with.states), (293_533, 58_848));
 }
 
-/// A process counts the rounds of its wait modulo 3. It goes round in one state of the graph and in three states of a run, so
-/// it takes three rounds until that comes back.
+/// A process counts the rounds of its wait modulo 3. It goes round in one state of the graph and in
+/// three states of a run, so it takes three rounds until that comes back.
 #[test]
 fn a_loop_of_merged_states_comes_back_after_several_rounds() {
     let options = Options { properties: vec![Property::DeadlockFreedom], ..Options::default() };
@@ -178,7 +178,8 @@ fn a_loop_of_merged_states_comes_back_after_several_rounds() {
     assert_eq!((round(&without), round(&with)), (3, 1));
 }
 
-/// Processes that differ in nothing but the line that they are at, or in whether what they begin is an attempt, are kept apart.
+/// Processes that differ in nothing but the line that they are at, or in whether what they begin is
+/// an attempt, are kept apart.
 #[test]
 fn lines_and_attempts_are_told_apart() {
     let property = Property::Invariant("invariant:word-stays");
@@ -192,8 +193,8 @@ fn lines_and_attempts_are_told_apart() {
     assert_eq!(reports.0.states, reports.1.states, "a process that makes attempts stops after one");
 }
 
-/// States are compared for values up to the declared bound. Where a larger one turns up, the check begins again without
-/// merging and finds what the bound would have hidden.
+/// States are compared for values up to the declared bound. Where a larger one turns up, the check
+/// begins again without merging and finds what the bound would have hidden.
 #[test]
 fn nothing_is_merged_if_a_register_exceeds_its_bound() {
     let options = Options { properties: vec![Property::MutualExclusion], ..Options::default() };

@@ -1,5 +1,6 @@
-//! The engine of the locks across processes, with processes that are killed: each at any step of any of its passages, also while
-//! it puts things in order after another, and comes back as another process in the same place.
+//! The engine of the locks across processes, with processes that are killed: each at any step of
+//! any of its passages, also while it puts things in order after another, and comes back as another
+//! process in the same place.
 
 use doorway_core::{ANY_NUMBER, Fate, Property, Setting};
 use doorway_lab::{
@@ -67,8 +68,8 @@ fn without_end() {
     all_hold("named-group-lock", Setting::group(2, 2), properties);
 }
 
-/// However many rows and slots there are. Nobody is there: two reads and two compare-and-swaps, and a look at the name of a session. Or somebody holds, and
-/// there is a slot more.
+/// However many rows and slots there are. Nobody is there: two reads and two compare-and-swaps, and
+/// a look at the name of a session. Or somebody holds, and there is a slot more.
 #[test]
 fn who_does_not_wait_makes_a_constant_number_of_accesses() {
     let alone = "0 until critical\n0 until remainder\n";

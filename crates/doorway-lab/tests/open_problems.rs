@@ -1,5 +1,5 @@
-//! What `docs/open-problems.md` says of variants: what was tried on the way from BWBGME (paper 002) to FIFE and strong
-//! concurrent entry, and the shortest runs that show why it was not enough.
+//! What `docs/open-problems.md` says of variants: what was tried on the way from BWBGME (paper 002)
+//! to FIFE and strong concurrent entry, and the shortest runs that show why it was not enough.
 
 use std::ops::ControlFlow::{Break, Continue};
 
@@ -16,8 +16,9 @@ use Property::{Fife, SessionExclusion, StrongConcurrentEntry};
 
 const NONE: Token = Token { session: Session::NONE, color: None, number: 0 };
 
-/// BWBGME in one register per process, with a scan at the end of the doorway: a process waits for those choices only
-/// that it finds there. A choice is marked with the number of the passage modulo `MARKS`. Numbers and ties are the paper's.
+/// BWBGME in one register per process, with a scan at the end of the doorway: a process waits for
+/// those choices only that it finds there. A choice is marked with the number of the passage modulo
+/// `MARKS`. Numbers and ties are the paper's.
 struct Scanning<const MARKS: u32> {
     n: usize,
     global_color: Register<Color>,
@@ -179,8 +180,8 @@ fn marks_that_count_passages_come_round() {
     holds(&*scanning::<3>(2), StrongConcurrentEntry, Some(3));
 }
 
-/// The marks are not all: with the numbers and ties of the paper one who came later goes ahead of an earlier one, even
-/// where no mark has come round.
+/// The marks are not all: with the numbers and ties of the paper one who came later goes ahead of
+/// an earlier one, even where no mark has come round.
 #[test]
 fn numbers_and_ties_of_the_paper_break_fife() {
     assert_eq!(steps(&*scanning::<4>(3), Fife, Some(1)), 21);

@@ -1,4 +1,5 @@
-//! A machine that remembers its steps makes the runs that one makes which replays them all, however little it remembers.
+//! A machine that remembers its steps makes the runs that one makes which replays them all, however
+//! little it remembers.
 
 #[allow(dead_code, reason = "not every test needs every toy")]
 mod common;
@@ -110,8 +111,8 @@ fn toys_make_the_same_runs() {
     }
 }
 
-/// Step by step: two machines, one that remembers and one that replays, follow the same schedule, in which everybody waits a
-/// lot.
+/// Step by step: two machines, one that remembers and one that replays, follow the same schedule,
+/// in which everybody waits a lot.
 #[test]
 fn remembered_steps_are_replayed_steps() {
     for entrant in Entrant::all() {

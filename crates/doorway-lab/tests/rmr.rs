@@ -40,20 +40,24 @@ fn small_sizes(entrant: &Entrant) -> Vec<Size> {
 
 /// By hand, for two processes, p being the one that pays and q the other.
 ///
-/// Bakery, CC: four writes, one read of `Ticket[q]` in the doorway; then at line 7 p sees q in a doorway that q began
-/// before p had a ticket (1), in another one after a passage that q makes first (1) and out of it (1), and at line 8 q's
-/// ticket, which is larger (1). 4 + 1 + 3 + 1 = 9.
+/// Bakery, CC: four writes, one read of `Ticket[q]` in the doorway; then at line 7 p sees q in a
+/// doorway that q began before p had a ticket (1), in another one after a passage that q makes
+/// first (1) and out of it (1), and at line 8 q's ticket, which is larger (1). 4 + 1 + 3 + 1 = 9.
 ///
-/// Yang-Anderson, DSM: all but the accesses to `P[p]`: lines 1, 2, 4, 5, twice 6, 8, 10, 11, 12. CC: lines 1, 2, 3, 4 and
-/// twice 6 (line 5 reads what p wrote itself), `P[p]` twice as it is told to look and to go, 10, 11 and 12.
+/// Yang-Anderson, DSM: all but the accesses to `P[p]`: lines 1, 2, 4, 5, twice 6, 8, 10, 11, 12.
+/// CC: lines 1, 2, 3, 4 and twice 6 (line 5 reads what p wrote itself), `P[p]` twice as it is told
+/// to look and to go, 10, 11 and 12.
 ///
-/// Burns-Lamport, CC: process 0 writes twice and sees the other's bit set, set again after a passage, and taken back.
-/// Process 1 starts again whenever process 0 comes first, and that may be for ever.
+/// Burns-Lamport, CC: process 0 writes twice and sees the other's bit set, set again after a
+/// passage, and taken back. Process 1 starts again whenever process 0 comes first, and that may be
+/// for ever.
 ///
-/// MCS, DSM: lines 2, 5, 9 and 11. CC: those, the writes of lines 1 and 4, and a read in each of lines 6 and 10 after the
-/// other has written (line 8 and the first looks read what p wrote itself).
+/// MCS, DSM: lines 2, 5, 9 and 11. CC: those, the writes of lines 1 and 4, and a read in each of
+/// lines 6 and 10 after the other has written (line 8 and the first looks read what p wrote
+/// itself).
 ///
-/// The Black-White Bakery's 13 is what was found, not derived; simulated runs reach it, and none exceeds it (below).
+/// The Black-White Bakery's 13 is what was found, not derived; simulated runs reach it, and none
+/// exceeds it (below).
 #[test]
 fn maxima_of_two_are_what_they_are_by_hand() {
     use Most::{Exactly, Unbounded};
@@ -95,8 +99,9 @@ fn maxima_with_true_tickets_agree() {
     }
 }
 
-/// A lock that tries again and again pays for each try, in both models. With fetch-and-add and two passages each: 1 to
-/// take a number, 1 to look (0 if it was seen in the passage before), 1 for each time that the other moves on, 1 to leave.
+/// A lock that tries again and again pays for each try, in both models. With fetch-and-add and two
+/// passages each: 1 to take a number, 1 to look (0 if it was seen in the passage before), 1 for
+/// each time that the other moves on, 1 to leave.
 #[test]
 fn maxima_of_other_primitives() {
     let swap = maxima(&*toy(Toy::Swap, 2), &limits(10_000));
@@ -265,8 +270,8 @@ fn a_curve_follows_from_its_seed() {
     assert_ne!(of(1, 1), of(2, 1));
 }
 
-/// With fewer processes than slots there are fewer slots, and such a point is no part of the curve. One that was cut off
-/// is none either.
+/// With fewer processes than slots there are fewer slots, and such a point is no part of the curve.
+/// One that was cut off is none either.
 #[test]
 fn what_does_not_belong_to_the_curve_is_not_fitted() {
     for entrant in Entrant::all() {

@@ -28,7 +28,8 @@ fn passages(passages: u64, seed: u64) -> Simulation {
     Simulation { passages, seed, crashes: 0, max_steps: 10_000_000 }
 }
 
-/// Paper 002, section 4: P_N is blocked exactly N(N-1)/2 times in one passage, and its references grow with the square.
+/// Paper 002, section 4: P_N is blocked exactly N(N-1)/2 times in one passage, and its references
+/// grow with the square.
 #[test]
 fn section_4_blocks_the_last_process_as_often_as_the_paper_says() {
     let mut last = 0.0;
@@ -82,8 +83,8 @@ fn every_algorithm_finishes_under_every_scheduler_without_violations() {
     }
 }
 
-/// Yang-Anderson waits at home: what it costs in the DSM model has a bound that grows with log n. The Bakery does not: it
-/// pays for every look while it waits.
+/// Yang-Anderson waits at home: what it costs in the DSM model has a bound that grows with log n.
+/// The Bakery does not: it pays for every look while it waits.
 #[test]
 fn local_spinning_shows_in_the_dsm_model() {
     let dearest = |name: &str, n| run(&*subject(name, n), "random", &passages(40, 1)).meter.dsm.max;
@@ -98,8 +99,9 @@ fn local_spinning_shows_in_the_dsm_model() {
     }
 }
 
-/// Zehavi's algorithm waits at home, too: what is remote in the DSM model is counted out line by line. With abstract
-/// timestamps a Label and a Scan are one reference each, with bounded ones at most 5 and 2 for each other process.
+/// Zehavi's algorithm waits at home, too: what is remote in the DSM model is counted out line by
+/// line. With abstract timestamps a Label and a Scan are one reference each, with bounded ones at
+/// most 5 and 2 for each other process.
 #[test]
 fn zehavi_pays_for_each_other_process_so_much_and_no_more() {
     for (variant, label, scan, fixed) in [("abstract", 0, 0, 2), ("bounded", 5, 2, 0)] {
@@ -126,7 +128,8 @@ fn zehavi_pays_for_each_other_process_so_much_and_no_more() {
     }
 }
 
-/// One who is gone in the doorway or the line stops everybody: no claim of these algorithms says otherwise.
+/// One who is gone in the doorway or the line stops everybody: no claim of these algorithms says
+/// otherwise.
 #[test]
 fn a_crash_stops_the_bakery() {
     let outcome =
@@ -136,8 +139,8 @@ fn a_crash_stops_the_bakery() {
     assert!(outcome.meter.cc.passages < 200);
 }
 
-/// Where a wait looks at several registers, not one of the looks is a failed wait by itself: the Black-White Bakery's line
-/// 14, and a scan of everybody's flags that counts its first rounds.
+/// Where a wait looks at several registers, not one of the looks is a failed wait by itself: the
+/// Black-White Bakery's line 14, and a scan of everybody's flags that counts its first rounds.
 #[test]
 fn a_wait_on_several_registers_is_seen_to_be_for_ever() {
     for subject in [subject("black-white-bakery", 3), subject("bakery", 3), toy(Toy::Scan, 3)] {
@@ -213,7 +216,8 @@ fn scripts_say_where_they_go_wrong() {
     );
 }
 
-/// References do not depend on how the simulator makes its steps: these were counted when it replayed every single one.
+/// References do not depend on how the simulator makes its steps: these were counted when it
+/// replayed every single one.
 #[test]
 fn counts_stay_what_they_were() {
     for (name, scheduler, steps, cc, dsm) in [

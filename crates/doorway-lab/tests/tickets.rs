@@ -1,5 +1,5 @@
-//! Paper 003 in numbers: how many values of the shared variable are reached, the runs of its lower bound, what its footnote
-//! promises, and crashes.
+//! Paper 003 in numbers: how many values of the shared variable are reached, the runs of its lower
+//! bound, what its footnote promises, and crashes.
 
 use std::collections::BTreeSet;
 
@@ -56,9 +56,10 @@ fn sizes(most: usize) -> impl Iterator<Item = (usize, usize)> {
     (2..=most).flat_map(|n| (1..n).map(move |k| (n, k)))
 }
 
-/// The paper gives two numbers for the values of the Colored Ticket Algorithm's variable, (k+1)·C(2k,k)·M² (Theorem 4.1) and
-/// C(2k,k)·((k+1)·M)² (section 2.4), and proves that no algorithm has fewer than C(N-k, 2) (section 5). What is reached is
-/// between. (5, 4) has too many states for this; `doorway-core` counts its values without telling processes apart.
+/// The paper gives two numbers for the values of the Colored Ticket Algorithm's variable,
+/// (k+1)·C(2k,k)·M² (Theorem 4.1) and C(2k,k)·((k+1)·M)² (section 2.4), and proves that no
+/// algorithm has fewer than C(N-k, 2) (section 5). What is reached is between. (5, 4) has too many
+/// states for this; `doorway-core` counts its values without telling processes apart.
 #[test]
 fn shared_values_are_between_the_bounds() {
     println!("N  k  lower  reached  Theorem 4.1  section 2.4  queue");
@@ -107,7 +108,8 @@ fn value_after(subject: &dyn Subject, i: usize, j: usize) -> String {
         regions[p] = event.to;
         last = Some(event);
     }
-    // Step 4 of the paper's construction: they are in their trying regions once again, all but those who may go in.
+    // Step 4 of the paper's construction: they are in their trying regions once again, all but
+    // those who may go in.
     let came = |p: usize| p >= k && p < j;
     assert!((0..n).all(|p| !came(p) || regions[p] != Region::Remainder), "h({i}, {j})");
     assert!((j.max(k)..i).all(|p| regions[p] == Region::Remainder), "h({i}, {j})");
@@ -141,8 +143,8 @@ fn all_slots_but_one_may_be_lost() {
     }
 }
 
-/// What the checker says of the Colored Ticket Algorithm with blocks of M = max(k, N - k): how many values are reached, or what
-/// is violated.
+/// What the checker says of the Colored Ticket Algorithm with blocks of M = max(k, N - k): how many
+/// values are reached, or what is violated.
 fn with_small_blocks(mutant: &'static str, n: usize, k: usize) -> Result<usize, Property> {
     let subject = subject("colored-ticket", n, k, Some(mutant));
     // The order takes a search of its own, which is dear.
@@ -157,9 +159,10 @@ fn with_small_blocks(mutant: &'static str, n: usize, k: usize) -> Result<usize, 
     Ok(report.shared_values)
 }
 
-/// Footnote 2: "In case k ≠ N - k, we can actually take M = max(k, N - k) and adjust the conditions appropriately." So one can.
-/// One also can without adjusting anything, and if k = N - k: whoever asks which pointer leads is in the middle of a
-/// transaction of its own, holds a ticket or is about to take one, and that rules out the ambiguous distance.
+/// Footnote 2: "In case k ≠ N - k, we can actually take M = max(k, N - k) and adjust the conditions
+/// appropriately." So one can. One also can without adjusting anything, and if k = N - k: whoever
+/// asks which pointer leads is in the middle of a transaction of its own, holds a ticket or is
+/// about to take one, and that rules out the ambiguous distance.
 #[test]
 fn footnote_2_holds_and_says_too_little() {
     for (n, k) in sizes(5).filter(|&size| size != (5, 4)) {
@@ -188,8 +191,9 @@ fn ties_have_to_be_read_the_right_way() {
     }
 }
 
-/// The paper's equivalence (section 3.2): after every schedule, every process is in the same region whichever of the four
-/// algorithms it runs. Here for schedules at random. Returns at which step of which schedule they part.
+/// The paper's equivalence (section 3.2): after every schedule, every process is in the same region
+/// whichever of the four algorithms it runs. Here for schedules at random. Returns at which step of
+/// which schedule they part.
 fn part(
     names: &[(&str, Option<&'static str>)],
     n: usize,
@@ -231,13 +235,14 @@ fn the_four_algorithms_are_equivalent() {
     assert!(part(&with("blocks-too-small"), 5, 2, 30).is_some());
 }
 
-/// Tickets relabelled, in runs without end, against tickets as they are, in runs of three passages: the same verdicts, and
-/// counterexamples of the same length.
+/// Tickets relabelled, in runs without end, against tickets as they are, in runs of three passages:
+/// the same verdicts, and counterexamples of the same length.
 #[test]
 fn relabelled_tickets_tell_the_truth() {
     for name in ["numbered-ticket", "unbounded-colored-ticket"] {
         let mutants = Entrant::named(name).expect("it is in the registry").claims.mutants.iter();
-        // In blocks that are too small the pointers are two colours apart, and only neighbours are told apart.
+        // In blocks that are too small the pointers are two colours apart, and only neighbours are
+        // told apart.
         let mutants = mutants.map(|mutant| mutant.name).filter(|&name| name != "blocks-too-small");
         for mutant in mutants.map(Some).chain([None]) {
             for (n, k) in [(2, 1), (3, 1), (3, 2)] {

@@ -2,7 +2,8 @@
 //!
 //!     cargo bench --package doorway --bench shared [-- turns | alone]
 //!
-//! In each round every lock runs once, in turn; ratios are those of one round, and the median of the rounds is shown.
+//! In each round every lock runs once, in turn; ratios are those of one round, and the median of
+//! the rounds is shown.
 
 #[cfg(not(target_os = "linux"))]
 fn main() {}

@@ -1,4 +1,5 @@
-//! Two programs that share a file and a lock in it, without any read-modify-write instruction on what they share.
+//! Two programs that share a file and a lock in it, without any read-modify-write instruction on
+//! what they share.
 //!
 //! ```sh
 //! cargo run --release --example two_programs                      # starts both
@@ -6,9 +7,10 @@
 //! cargo run --release --example two_programs -- FILE 1
 //! ```
 //!
-//! Both add to a counter in the file, with a load and a store, each time that they are inside. If two were inside at once,
-//! counts would be lost. `--without-fences` leaves out what keeps them apart, and on most machines with two cores shows it.
-//! `docs/papers-as-locks.md` has the figures; `scripts/no-rmw` looks at the machine code.
+//! Both add to a counter in the file, with a load and a store, each time that they are inside. If
+//! two were inside at once, counts would be lost. `--without-fences` leaves out what keeps them
+//! apart, and on most machines with two cores shows it. `docs/papers-as-locks.md` has the figures;
+//! `scripts/no-rmw` looks at the machine code.
 
 #![allow(missing_docs)] // nobody links to an example
 
@@ -42,8 +44,8 @@ const MAGIC: u64 = u64::from_be_bytes(*b"doorway2");
 /// The lock comes after this many words: it has pages of its own.
 const HEADER: usize = 512;
 
-/// Stores and loads that synchronise, and no fence: on x86-64 a store can then wait in its core's buffer while later loads
-/// go ahead, and the bakery's doorway is open to two.
+/// Stores and loads that synchronise, and no fence: on x86-64 a store can then wait in its core's
+/// buffer while later loads go ahead, and the bakery's doorway is open to two.
 #[repr(transparent)]
 struct Unfenced(AtomicU64);
 
@@ -56,7 +58,8 @@ impl Word for Unfenced {
     }
 }
 
-/// What is shared, apart from the lock. Each word but the counter has one writer, and the counter one at a time.
+/// What is shared, apart from the lock. Each word but the counter has one writer, and the counter
+/// one at a time.
 struct Shared<'a> {
     magic: &'a AtomicU64,
     counter: &'a AtomicU64,
@@ -96,7 +99,8 @@ fn passages_seq_cst(seat: &mut Seat<'_, Bakery, &[AtomicU64]>, counter: &AtomicU
 fn add<W: Word>(seat: &mut Seat<'_, Bakery, &[W]>, counter: &AtomicU64, passages: u64) {
     let mut random = seat.id() as u64;
     for _ in 0..passages {
-        // Outside for a while, of no certain length: else they take turns, and never come to a doorway at the same time.
+        // Outside for a while, of no certain length: else they take turns, and never come to a
+        // doorway at the same time.
         random =
             random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (0..random >> 61).for_each(|_| hint::spin_loop());
@@ -204,7 +208,8 @@ fn start_both(options: &Options) -> Result<bool, Problem> {
     Ok(first?.success() & second?.success())
 }
 
-/// One of the programs: maps the file, takes its seat, adds; whether the counter is what both have added.
+/// One of the programs: maps the file, takes its seat, adds; whether the counter is what both have
+/// added.
 fn program(path: &Path, seat: usize, options: &Options) -> Result<bool, Problem> {
     let words = HEADER + room::<Bakery>(SIZE)?.0;
     if seat == 0 {
@@ -257,7 +262,8 @@ fn program(path: &Path, seat: usize, options: &Options) -> Result<bool, Problem>
     Ok(counted == both)
 }
 
-/// Makes the file under another name, and gives it its own when all is in it: nobody sees it half done.
+/// Makes the file under another name, and gives it its own when all is in it: nobody sees it half
+/// done.
 fn create(path: &Path, words: usize) -> Result<(), Problem> {
     let draft = path.with_extension(format!("draft-{}", std::process::id()));
     let made = (|| -> Result<(), Problem> {
@@ -300,9 +306,10 @@ fn view<W>(map: &MmapRaw, first: usize, len: usize) -> &[W] {
         )
     }
     assert!((first + len) * size_of::<W>() <= map.len(), "the mapping is too small");
-    // SAFETY: it is in the mapping, which lives as long as what is returned, and aligned, as a mapping starts a page. Any
-    // bits are an atomic word. Everybody, in this program and the other, accesses it by atomic loads and stores alone. That nobody
-    // truncates the file meanwhile is for whoever names it to see to; the programs do not.
+    // SAFETY: it is in the mapping, which lives as long as what is returned, and aligned, as a
+    // mapping starts a page. Any bits are an atomic word. Everybody, in this program and the other,
+    // accesses it by atomic loads and stores alone. That nobody truncates the file meanwhile is for
+    // whoever names it to see to; the programs do not.
     unsafe { slice::from_raw_parts(map.as_ptr().cast::<W>().add(first), len) }
 }
 

@@ -1,4 +1,5 @@
-//! The same locks where newcomers may barge, for those who want throughput more than order: never the default.
+//! The same locks where newcomers may barge, for those who want throughput more than order: never
+//! the default.
 //!
 //! ```
 //! let counter = doorway::Mutex::barging(0);
@@ -10,20 +11,25 @@
 //!
 //! # What they give up
 //!
-//! A slot that is given back lies open until somebody takes it, and that may be a newcomer, or the one who has just given it
-//! back. So **there is no FIFO**: who comes later may go in first. Those who find nothing open stand in line, in order, and
-//! nobody in line loses its place to another in line.
+//! A slot that is given back lies open until somebody takes it, and that may be a newcomer, or the
+//! one who has just given it back. So **there is no FIFO**: who comes later may go in first. Those
+//! who find nothing open stand in line, in order, and nobody in line loses its place to another in
+//! line.
 //!
-//! Nobody starves: the first in line that has been woken in vain is not overtaken again; what is given back from then on is
-//! its own. How many overtake before that is not bounded by a number, only by how long a sleeper takes to wake.
+//! Nobody starves: the first in line that has been woken in vain is not overtaken again; what is
+//! given back from then on is its own. How many overtake before that is not bounded by a number,
+//! only by how long a sleeper takes to wake.
 //!
-//! What that gives and takes, 16 threads on two cores, 50 ns inside, for a second: 305 times the passages of parking_lot's `FairMutex` where
-//! the default has 3.2; the most passages of a thread over the fewest are 2.6 where they are 1.00 with the default, and without bound in shorter
-//! times; the longest wait 37 ms where it is 6. Alone, a passage takes twice as long as the default's.
+//! What that gives and takes, 16 threads on two cores, 50 ns inside, for a second: 305 times the
+//! passages of parking_lot's `FairMutex` where the default has 3.2; the most passages of a thread
+//! over the fewest are 2.6 where they are 1.00 with the default, and without bound in shorter
+//! times; the longest wait 37 ms where it is 6. Alone, a passage takes twice as long as the
+//! default's.
 //!
-//! All else is as promised by [`Semaphore`](crate::Semaphore): no slot is lost to a place that is dropped, a future that is cancelled or
-//! a holder that panics, no wake-up is lost, nothing is poisoned. A place whose turn has come holds no slot before it is
-//! looked at again, so a place that is forgotten (`mem::forget`) keeps those behind it waiting. The engine is
+//! All else is as promised by [`Semaphore`](crate::Semaphore): no slot is lost to a place that is
+//! dropped, a future that is cancelled or a holder that panics, no wake-up is lost, nothing is
+//! poisoned. A place whose turn has come holds no slot before it is looked at again, so a place
+//! that is forgotten (`mem::forget`) keeps those behind it waiting. The engine is
 //! [`doorway_core::engines::semaphore::barging`], which the checker explores.
 
 #![allow(unsafe_code)]
@@ -104,7 +110,8 @@ impl Semaphore {
     /// The same for so many slots at once.
     ///
     /// # Panics
-    /// If that is none, or more than [`Semaphore::MOST`](crate::Semaphore::MOST); or if half a million are in line already.
+    /// If that is none, or more than [`Semaphore::MOST`](crate::Semaphore::MOST); or if half a
+    /// million are in line already.
     #[inline]
     pub fn enter_many(&self, weight: usize) -> Place<'_> {
         let weight = crate::semaphore::weight_of(weight);

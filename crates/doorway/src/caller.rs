@@ -1,4 +1,5 @@
-//! Who calls: threads that wait and sleep, with a time limit or without, and tasks that ask to be woken.
+//! Who calls: threads that wait and sleep, with a time limit or without, and tasks that ask to be
+//! woken.
 
 use std::{convert::Infallible, task::Waker, time::Instant};
 
@@ -92,7 +93,8 @@ impl Caller for Polls<'_> {
     }
 }
 
-/// Whether it is this one's turn soon: what a thread waits for before it sleeps, with so many before it.
+/// Whether it is this one's turn soon: what a thread waits for before it sleeps, with so many
+/// before it.
 pub(crate) fn soon(
     others: usize,
     until: Option<Instant>,
@@ -102,7 +104,8 @@ pub(crate) fn soon(
         pause();
         is_enabled()
     };
-    // Spinning pays where everybody who is before this one is running; else it keeps them from running.
+    // Spinning pays where everybody who is before this one is running; else it keeps them from
+    // running.
     if others <= sync::cores() && (0..sync::SPINS).any(|_| enabled_after(sync::spin_loop)) {
         return Ok(true);
     }

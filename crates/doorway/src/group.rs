@@ -17,8 +17,9 @@ use crate::{
     place::{Door, Late, PlaceIn},
 };
 
-/// A value that any number of threads and tasks share as long as they ask for the same *session*; those who ask for different
-/// ones exclude one another. Who asks for a session of its own has the value for itself.
+/// A value that any number of threads and tasks share as long as they ask for the same *session*;
+/// those who ask for different ones exclude one another. Who asks for a session of its own has the
+/// value for itself.
 ///
 /// ```
 /// let table = doorway::GroupLock::new(vec![1, 2, 3]);
@@ -32,17 +33,21 @@ use crate::{
 /// assert_eq!(place.wait().len(), 4); // or `place.await`, or `place.wait_timeout(…)`
 /// ```
 ///
-/// A readers-writer lock is the special case of one session for all readers, and one of its own for each writer.
+/// A readers-writer lock is the special case of one session for all readers, and one of its own for
+/// each writer.
 ///
 /// # Promises
 ///
 /// - Never are two inside who have asked for different sessions.
-/// - **FCFS**: who is through [`enter`](Self::enter) before another begins it, and asks for a different session, goes in before that
-///   one. In particular writers cannot be kept out by readers who keep coming, nor the other way round. Threads and tasks
-///   stand in one line. [`try_lock`](Self::try_lock) overtakes nobody.
+/// - **FCFS**: who is through [`enter`](Self::enter) before another begins it, and asks for a
+///   different session, goes in before that one. In particular writers cannot be kept out by
+///   readers who keep coming, nor the other way round. Threads and tasks stand in one line.
+///   [`try_lock`](Self::try_lock) overtakes nobody.
 /// - As long as nobody asks for another session, nobody waits for those inside.
-/// - Nothing is lost to a place that is dropped, a future that is cancelled or a holder that panics. No wake-up is lost.
-/// - Where nobody waits, coming and going are one atomic instruction each: no system call, no allocation.
+/// - Nothing is lost to a place that is dropped, a future that is cancelled or a holder that
+///   panics. No wake-up is lost.
+/// - Where nobody waits, coming and going are one atomic instruction each: no system call, no
+///   allocation.
 ///
 /// With [`batching`](Self::batching), and only then, some may pass others in line.
 ///
@@ -53,17 +58,18 @@ use crate::{
 /// assert_eq!(size_of::<doorway::GroupLock<()>>(), 56);
 /// ```
 ///
-/// The order is that of [`engines::group_lock`](doorway_core::engines::group_lock), which the checker explores: the functions that
-/// run here are those that it runs.
+/// The order is that of [`engines::group_lock`](doorway_core::engines::group_lock), which the
+/// checker explores: the functions that run here are those that it runs.
 ///
 /// # What is not promised
 ///
-/// - A place whose turn has come counts as inside from then on, whether it is looked at or not; so does one that is forgotten
-///   (`mem::forget`). Drop places that you do not need.
+/// - A place whose turn has come counts as inside from then on, whether it is looked at or not; so
+///   does one that is forgotten (`mem::forget`). Drop places that you do not need.
 /// - Nothing is poisoned: when a holder panics the others find the value as it was left.
-/// - Who asks for a session twice in one thread, with one of another session in line between, waits for itself.
-/// - Who comes or leaves while somebody waits takes a lock of the standard library for some instructions. That one promises no
-///   order among threads that come in the same instant.
+/// - Who asks for a session twice in one thread, with one of another session in line between, waits
+///   for itself.
+/// - Who comes or leaves while somebody waits takes a lock of the standard library for some
+///   instructions. That one promises no order among threads that come in the same instant.
 pub struct GroupLock<T: ?Sized> {
     hall: Hall,
     value: UnsafeCell<T>,
@@ -104,9 +110,10 @@ impl<T> GroupLock<T> {
         Self { hall: Hall::new(0), value: UnsafeCell::new(value) }
     }
 
-    /// A group lock that may let later ones pass: as long as nobody in line is passed more than `max` times, who asks for the
-    /// session that is on goes in, and when the session changes all who wait for the next one go in together. That makes for
-    /// fewer changes of the session, and gives up FCFS by that much; nobody starves.
+    /// A group lock that may let later ones pass: as long as nobody in line is passed more than
+    /// `max` times, who asks for the session that is on goes in, and when the session changes all
+    /// who wait for the next one go in together. That makes for fewer changes of the session, and
+    /// gives up FCFS by that much; nobody starves.
     ///
     /// ```
     /// let table = doorway::GroupLock::batching("value", 1);
@@ -269,7 +276,8 @@ pub struct GuardOf<T: ?Sized, L: Deref<Target = GroupLock<T>>, K> {
     kind: PhantomData<(K, *mut T)>,
 }
 
-// SAFETY: sending such a guard sends a `&T` and the handle. Leaving is done by whoever has the guard.
+// SAFETY: sending such a guard sends a `&T` and the handle. Leaving is done by whoever has the
+// guard.
 unsafe impl<T: ?Sized + Sync, L: Deref<Target = GroupLock<T>> + Send> Send
     for GuardOf<T, L, Shared>
 {
@@ -294,8 +302,9 @@ impl<T: ?Sized, L: Deref<Target = GroupLock<T>>, K> Deref for GuardOf<T, L, K> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: guards come from places whose turn has come or from a hall that admitted them. Until this one is dropped
-        // nobody is inside with a session of its own, except this one if it has such a session.
+        // SAFETY: guards come from places whose turn has come or from a hall that admitted them.
+        // Until this one is dropped nobody is inside with a session of its own, except this one if
+        // it has such a session.
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -303,7 +312,8 @@ impl<T: ?Sized, L: Deref<Target = GroupLock<T>>, K> Deref for GuardOf<T, L, K> {
 impl<T: ?Sized, L: Deref<Target = GroupLock<T>>> DerefMut for GuardOf<T, L, Alone> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: it has a session of its own, so nobody else is inside until it is dropped; and it is borrowed mutably.
+        // SAFETY: it has a session of its own, so nobody else is inside until it is dropped; and it
+        // is borrowed mutably.
         unsafe { &mut *self.lock.value.get() }
     }
 }

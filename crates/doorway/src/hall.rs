@@ -1,5 +1,6 @@
-//! Where the group lock's engine ([`doorway_core::engines::group_lock::hall`]) meets threads and tasks: the word is an
-//! atomic, the line stands behind a lock that only those touch who have to wait, or after whom somebody waits.
+//! Where the group lock's engine ([`doorway_core::engines::group_lock::hall`]) meets threads and
+//! tasks: the word is an atomic, the line stands behind a lock that only those touch who have to
+//! wait, or after whom somebody waits.
 
 use std::{
     sync::{

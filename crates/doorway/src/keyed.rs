@@ -13,7 +13,8 @@ use crate::{
     place::PlaceIn,
 };
 
-/// A [`GroupLock`] whose sessions are named by values of any type that can be told apart: strings, addresses, tenants.
+/// A [`GroupLock`] whose sessions are named by values of any type that can be told apart: strings,
+/// addresses, tenants.
 ///
 /// ```
 /// let cache = doorway::KeyedGroupLock::new(0);
@@ -22,8 +23,9 @@ use crate::{
 /// # drop((one, another));
 /// ```
 ///
-/// What is promised is what a group lock promises. A key is kept as long as somebody is inside or in line by it, and no longer; to
-/// find its number a short lock is taken on the way in and on the way out.
+/// What is promised is what a group lock promises. A key is kept as long as somebody is inside or
+/// in line by it, and no longer; to find its number a short lock is taken on the way in and on the
+/// way out.
 pub struct KeyedGroupLock<K, T> {
     lock: GroupLock<T>,
     sessions: Mutex<Sessions<K>>,
@@ -49,7 +51,8 @@ impl<K: Eq + Hash> Sessions<K> {
             }
             Entry::Vacant(new) => {
                 let key = (Some(Arc::clone(new.key())), 1);
-                // As many numbers as there ever were keys at the same time: far fewer than there are.
+                // As many numbers as there ever were keys at the same time: far fewer than there
+                // are.
                 let number = self.free.pop().unwrap_or(self.keys.len() as u32);
                 match self.keys.get_mut(number as usize) {
                     Some(old) => *old = key,

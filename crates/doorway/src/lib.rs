@@ -2,11 +2,13 @@
 //!
 //! - [`Mutex`]: a value that one thread or task at a time has for itself, first come, first served.
 //! - [`Semaphore`]: k slots for threads and tasks, first come, first served.
-//! - [`GroupLock`]: a value that any number share as long as all ask for the same session; [`KeyedGroupLock`]: the same with
-//!   sessions that have names.
+//! - [`GroupLock`]: a value that any number share as long as all ask for the same session;
+//!   [`KeyedGroupLock`]: the same with sessions that have names.
 //! - [`barging`]: both where newcomers may overtake, by name and never by default.
-//! - [`shared`]: the same by name, for unrelated processes on one machine, and a group lock. On Linux.
-//! - [`papers`] runs any of the published algorithms of [`doorway_core`] as a lock for a fixed set of participants.
+//! - [`shared`]: the same by name, for unrelated processes on one machine, and a group lock. On
+//!   Linux.
+//! - [`papers`] runs any of the published algorithms of [`doorway_core`] as a lock for a fixed set
+//!   of participants.
 
 #![deny(unsafe_code)]
 

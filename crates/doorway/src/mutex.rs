@@ -34,16 +34,17 @@ use crate::{
 /// assert_eq!(size_of::<doorway::Mutex<()>>(), 48);
 /// ```
 ///
-/// What is promised, and what is not, is what [`Semaphore`](crate::Semaphore) promises of one slot. In particular: strict FIFO
-/// between all who come through [`enter`](Self::enter) or [`lock`](Self::lock), threads and tasks alike, and no poisoning: when a
-/// holder panics, the next one finds the value as it was left.
+/// What is promised, and what is not, is what [`Semaphore`](crate::Semaphore) promises of one slot.
+/// In particular: strict FIFO between all who come through [`enter`](Self::enter) or
+/// [`lock`](Self::lock), threads and tasks alike, and no poisoning: when a holder panics, the next
+/// one finds the value as it was left.
 pub struct Mutex<T: ?Sized> {
     queue: Queue,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the queue lets one at a time have the value, whichever thread that is; so it is as if the value were sent from one to
-// the next.
+// SAFETY: the queue lets one at a time have the value, whichever thread that is; so it is as if the
+// value were sent from one to the next.
 unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
 // SAFETY: the value is owned.
 unsafe impl<T: ?Sized + Send> Send for Mutex<T> {}
@@ -63,8 +64,8 @@ impl<T> Mutex<T> {
         Self { queue: Queue::new(1), value: UnsafeCell::new(value) }
     }
 
-    /// A mutex whose newcomers may take the value ahead of those in line: more throughput, no FIFO. See
-    /// [`barging`](crate::barging).
+    /// A mutex whose newcomers may take the value ahead of those in line: more throughput, no FIFO.
+    /// See [`barging`](crate::barging).
     pub const fn barging(value: T) -> crate::barging::Mutex<T> {
         crate::barging::Mutex::new(value)
     }
@@ -166,7 +167,8 @@ pub struct GuardOf<T: ?Sized, M: Deref<Target = Mutex<T>>> {
     value: PhantomData<*mut T>,
 }
 
-// SAFETY: sending a guard sends its `&mut T` and the handle. Releasing is done by whoever has the guard.
+// SAFETY: sending a guard sends its `&mut T` and the handle. Releasing is done by whoever has the
+// guard.
 unsafe impl<T: ?Sized + Send, M: Deref<Target = Mutex<T>> + Send> Send for GuardOf<T, M> {}
 // SAFETY: sharing a guard shares a `&T` and the handle.
 unsafe impl<T: ?Sized + Sync, M: Deref<Target = Mutex<T>> + Sync> Sync for GuardOf<T, M> {}
@@ -176,8 +178,8 @@ impl<T: ?Sized, M: Deref<Target = Mutex<T>>> Deref for GuardOf<T, M> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: guards come from places whose turn has come or from a slot that was free, and there is one slot: until this
-        // one is dropped nobody else has the value.
+        // SAFETY: guards come from places whose turn has come or from a slot that was free, and
+        // there is one slot: until this one is dropped nobody else has the value.
         unsafe { &*self.mutex.value.get() }
     }
 }

@@ -1,7 +1,8 @@
 //! The algorithms of the papers as locks.
 //!
-//! A [`Lock`] runs any algorithm of [`doorway_core`] for a fixed set of participants. Each of them claims a [`Seat`], which
-//! is a process of the paper; a seat goes through the doorway to a [`Place`] in line, and waits there for a [`Guard`]:
+//! A [`Lock`] runs any algorithm of [`doorway_core`] for a fixed set of participants. Each of them
+//! claims a [`Seat`], which is a process of the paper; a seat goes through the doorway to a
+//! [`Place`] in line, and waits there for a [`Guard`]:
 //!
 //! ```
 //! use doorway::papers::{Bakery, Lock};
@@ -40,24 +41,26 @@
 //!
 //! # How it waits
 //!
-//! It spins briefly and then yields to the operating system, again and again. Nobody is parked: there is nothing in the papers'
-//! memory that could wake anybody. What they promise of remote references and order is in their pages.
+//! It spins briefly and then yields to the operating system, again and again. Nobody is parked:
+//! there is nothing in the papers' memory that could wake anybody. What they promise of remote
+//! references and order is in their pages.
 //!
 //! # What is not promised
 //!
-//! - It holds no data. [`Exclusion`] can be implemented by anybody, in safe code, rightly or wrongly; a guard that gave out
-//!   `&mut T` on its word would be unsound.
+//! - It holds no data. [`Exclusion`] can be implemented by anybody, in safe code, rightly or
+//!   wrongly; a guard that gave out `&mut T` on its word would be unsound.
 //! - There are as many seats as were asked for, and never more.
 //! - No poisoning: a guard that is dropped by a panic leaves like any other.
-//! - A participant that stops between doorway and exit, killed or with a forgotten guard, has crashed: the mutexes and group
-//!   locks then stand still, k-exclusion has a slot less.
-//! - Fairness is the algorithm's: some starve processes ([`BurnsLamport`]), and what each promises is in its
-//!   [`CLAIMS`](Algorithm::CLAIMS).
+//! - A participant that stops between doorway and exit, killed or with a forgotten guard, has
+//!   crashed: the mutexes and group locks then stand still, k-exclusion has a slot less.
+//! - Fairness is the algorithm's: some starve processes ([`BurnsLamport`]), and what each promises
+//!   is in its [`CLAIMS`](Algorithm::CLAIMS).
 //!
 //! # Memory of one's own
 //!
-//! Registers may live elsewhere, in a file that two programs map, say ([`Lock::lay_out`], [`Lock::join`]), and be made of words
-//! that are only loaded and stored ([`Fenced`]). `examples/two_programs.rs` does both.
+//! Registers may live elsewhere, in a file that two programs map, say ([`Lock::lay_out`],
+//! [`Lock::join`]), and be made of words that are only loaded and stored ([`Fenced`]).
+//! `examples/two_programs.rs` does both.
 
 mod seat;
 
@@ -90,7 +93,8 @@ pub use seat::{GivenUp, Guard, NoSuchSession, Patience, Place, Seat};
 /// What the sections of an algorithm run on.
 pub type View<'a, W> = Native<'a, Patience, W>;
 
-/// An algorithm that runs on words `W`: every [`Exclusion`] that asks no more of memory than `W` can do.
+/// An algorithm that runs on words `W`: every [`Exclusion`] that asks no more of memory than `W`
+/// can do.
 pub trait Paper<W: Word>:
     for<'a> Exclusion<
         View<'a, W>,
@@ -162,7 +166,8 @@ impl<A: Paper<W>, W: Word + From<u64>> Lock<A, Own<W>> {
     /// A lock for `n` participants of which one is inside at a time.
     ///
     /// # Errors
-    /// When the algorithm does not serve so many, or is no mutex and wants [`with_size`](Self::with_size).
+    /// When the algorithm does not serve so many, or is no mutex and wants
+    /// [`with_size`](Self::with_size).
     pub fn new(n: usize) -> Result<Self, Unfit> {
         Self::with_size(Size::mutex(n))
     }
@@ -177,8 +182,8 @@ impl<A: Paper<W>, W: Word + From<u64>> Lock<A, Own<W>> {
 }
 
 impl<A: Paper<S::Word>, S: Arena> Lock<A, S> {
-    /// A lock in memory that is given, which is set to the initial values. Whoever calls this makes sure that nobody uses it
-    /// yet. [`room`] says how many words it takes.
+    /// A lock in memory that is given, which is set to the initial values. Whoever calls this makes
+    /// sure that nobody uses it yet. [`room`] says how many words it takes.
     ///
     /// # Errors
     /// When the algorithm does not serve that size, or the arena is too small.
@@ -186,12 +191,13 @@ impl<A: Paper<S::Word>, S: Arena> Lock<A, S> {
         Ok(Self::of(Instance::lay_out(size, arena)?, size))
     }
 
-    /// A lock in memory that has been [laid out](Self::lay_out), for the same algorithm and size, by this program or
-    /// another.
+    /// A lock in memory that has been [laid out](Self::lay_out), for the same algorithm and size,
+    /// by this program or another.
     ///
-    /// Which seats are taken is known within a `Lock` and not in the memory, where it would take a read-modify-write: those
-    /// who join the same memory have to agree on who has which. Nor is it known what a seat kept from its last passage, so
-    /// this is for algorithms that keep nothing; another one's seats could not change hands.
+    /// Which seats are taken is known within a `Lock` and not in the memory, where it would take a
+    /// read-modify-write: those who join the same memory have to agree on who has which. Nor is it
+    /// known what a seat kept from its last passage, so this is for algorithms that keep nothing;
+    /// another one's seats could not change hands.
     ///
     /// # Errors
     /// When the algorithm does not serve that size, or the arena is too small.

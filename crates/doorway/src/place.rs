@@ -1,5 +1,5 @@
-//! Places in line: what [`Mutex`](crate::Mutex), [`Semaphore`](crate::Semaphore) and [`GroupLock`](crate::GroupLock) have in
-//! common.
+//! Places in line: what [`Mutex`](crate::Mutex), [`Semaphore`](crate::Semaphore) and
+//! [`GroupLock`](crate::GroupLock) have in common.
 
 use std::{
     fmt,
@@ -15,8 +15,8 @@ use std::{
 #[derive(Debug)]
 pub struct Late;
 
-/// What places stand in line for: each of the locks of this crate, and no other type. `K` tells kinds of places in the same line
-/// apart.
+/// What places stand in line for: each of the locks of this crate, and no other type. `K` tells
+/// kinds of places in the same line apart.
 pub trait Door<K = ()> {
     /// What a place knows of where it stands.
     #[doc(hidden)]

@@ -1,5 +1,6 @@
-//! Where the semaphore's engine ([`doorway_core::engines::semaphore::line`]) meets threads and tasks: the word is an
-//! atomic, the line of marks stands behind a lock that only those touch who have to wait, and sleepers are woken.
+//! Where the semaphore's engine ([`doorway_core::engines::semaphore::line`]) meets threads and
+//! tasks: the word is an atomic, the line of marks stands behind a lock that only those touch who
+//! have to wait, and sleepers are woken.
 
 use std::{
     cmp::Ordering::{Equal, Greater, Less},
@@ -27,8 +28,8 @@ const FORMAT: Format = Format::SHIPPED;
 /// The most slots that there can be.
 pub(crate) const MOST: usize = (1 << (FORMAT.free - 2)) - 1;
 
-/// The most tickets in line before another comes: with that one, of any weight, there is still room for as many who come
-/// meanwhile.
+/// The most tickets in line before another comes: with that one, of any weight, there is still room
+/// for as many who come meanwhile.
 pub(crate) const LONGEST: usize = MOST / 2;
 
 /// The word and the line.
@@ -67,7 +68,8 @@ impl<M: Caller> Line<M> for Queue {
         ticket: u64,
         mark: Option<Mark<Sleeper>>,
     ) -> Result<Option<Mark<Sleeper>>, M::Halt> {
-        // A waker that nobody needs any more is dropped by whoever gets it, outside the lock: that may run anybody's code.
+        // A waker that nobody needs any more is dropped by whoever gets it, outside the lock: that
+        // may run anybody's code.
         Ok(exchange(&mut self.marks(), ticket, mark))
     }
 
@@ -87,8 +89,8 @@ impl<M: Caller> Line<M> for Queue {
     }
 }
 
-/// Puts `new` in the place of a ticket; gives back what was there. Most come last and go first, so those places are looked at
-/// before others.
+/// Puts `new` in the place of a ticket; gives back what was there. Most come last and go first, so
+/// those places are looked at before others.
 #[inline(always)]
 fn exchange(marks: &mut Marks, ticket: u64, new: Option<Mark<Sleeper>>) -> Option<Mark<Sleeper>> {
     let order = |(other, _): &(u64, Mark<Sleeper>)| FORMAT.order(*other, ticket);
@@ -168,7 +170,8 @@ impl Queue {
         }
     }
 
-    /// Takes slots if they are free: a place that is enabled, or none. Never before anybody in line.
+    /// Takes slots if they are free: a place that is enabled, or none. Never before anybody in
+    /// line.
     #[inline(always)]
     pub(crate) fn try_enter(&self, weight: u32) -> Option<Standing> {
         let mut word = self.word.load(Relaxed);

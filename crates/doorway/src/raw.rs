@@ -1,4 +1,5 @@
-//! The mutex and the group lock through the traits of [`lock_api`], for code that is written for those.
+//! The mutex and the group lock through the traits of [`lock_api`], for code that is written for
+//! those.
 
 #![allow(unsafe_code)]
 
@@ -9,7 +10,8 @@ use crate::{
     queue::Queue,
 };
 
-/// [`Mutex`](crate::Mutex) without a value, for [`lock_api::Mutex`]. Code that is written for that can switch by an alias:
+/// [`Mutex`](crate::Mutex) without a value, for [`lock_api::Mutex`]. Code that is written for that
+/// can switch by an alias:
 ///
 /// ```
 /// type Mutex<T> = lock_api::Mutex<doorway::RawMutex, T>;
@@ -25,7 +27,8 @@ use crate::{
 #[derive(Debug)]
 pub struct RawMutex(Queue);
 
-// SAFETY: the queue has one slot. `lock` returns, and `try_lock` says yes, only with that slot taken, and `unlock` gives it back.
+// SAFETY: the queue has one slot. `lock` returns, and `try_lock` says yes, only with that slot
+// taken, and `unlock` gives it back.
 unsafe impl lock_api::RawMutex for RawMutex {
     // A new one each time, as this trait asks for.
     #[allow(clippy::declare_interior_mutable_const)]
@@ -90,8 +93,8 @@ unsafe impl lock_api::RawMutexTimed for RawMutex {
     }
 }
 
-/// [`GroupLock`](crate::GroupLock) without a value and with one session for all readers, for [`lock_api::RwLock`]. Code that is
-/// written for that can switch by an alias:
+/// [`GroupLock`](crate::GroupLock) without a value and with one session for all readers, for
+/// [`lock_api::RwLock`]. Code that is written for that can switch by an alias:
 ///
 /// ```
 /// type RwLock<T> = lock_api::RwLock<doorway::RawRwLock, T>;
@@ -104,8 +107,8 @@ unsafe impl lock_api::RawMutexTimed for RawMutex {
 /// table.write().push(2);
 /// ```
 ///
-/// Readers and writers stand in one line, first come, first served; so a thread that reads must not read again while it does, as
-/// that waits for a writer who came in between.
+/// Readers and writers stand in one line, first come, first served; so a thread that reads must not
+/// read again while it does, as that waits for a writer who came in between.
 #[derive(Debug)]
 pub struct RawRwLock(Hall);
 
@@ -130,8 +133,8 @@ impl RawRwLock {
     }
 }
 
-// SAFETY: the hall lets those in together who ask for the same session, and who asks for one of its own alone. A lock returns, and a
-// try says yes, only when let in, and an unlock leaves.
+// SAFETY: the hall lets those in together who ask for the same session, and who asks for one of its
+// own alone. A lock returns, and a try says yes, only when let in, and an unlock leaves.
 unsafe impl lock_api::RawRwLock for RawRwLock {
     // A new one each time, as this trait asks for.
     #[allow(clippy::declare_interior_mutable_const)]

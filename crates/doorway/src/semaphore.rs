@@ -29,11 +29,14 @@ use crate::{
 /// # Promises
 ///
 /// - At most as many are inside as there are slots.
-/// - **FIFO**: the turn of who is through [`enter`](Self::enter) before another begins it comes before that one's. Threads and tasks
-///   stand in one line, and since `enter` is not async, no budget and no slow poll changes the order. [`try_acquire`](Self::try_acquire)
-///   takes what is free and overtakes nobody.
-/// - No slot is lost to a place that is dropped, a future that is cancelled or a holder that panics. No wake-up is lost.
-/// - Where there is a slot, coming and going are one atomic addition each: no system call, no allocation.
+/// - **FIFO**: the turn of who is through [`enter`](Self::enter) before another begins it comes
+///   before that one's. Threads and tasks stand in one line, and since `enter` is not async, no
+///   budget and no slow poll changes the order. [`try_acquire`](Self::try_acquire) takes what is
+///   free and overtakes nobody.
+/// - No slot is lost to a place that is dropped, a future that is cancelled or a holder that
+///   panics. No wake-up is lost.
+/// - Where there is a slot, coming and going are one atomic addition each: no system call, no
+///   allocation.
 ///
 /// A `Semaphore` has 88 bytes here, whatever the number of its slots:
 ///
@@ -42,15 +45,16 @@ use crate::{
 /// assert_eq!(size_of::<doorway::Semaphore>(), 88);
 /// ```
 ///
-/// The order is that of [`engines::semaphore`](doorway_core::engines::semaphore), which the checker explores: the functions
-/// that run here are those that it runs.
+/// The order is that of [`engines::semaphore`](doorway_core::engines::semaphore), which the checker
+/// explores: the functions that run here are those that it runs.
 ///
 /// # What is not promised
 ///
-/// - A place whose turn has come holds its slot from then on, whether it is looked at or not; so does one that is forgotten
-///   (`mem::forget`). Drop places that you do not need.
-/// - A place that is dropped stays in line until it is passed over, so as long as somebody is inside, each place that is taken
-///   and dropped costs some bytes. With half a million of them `enter` panics.
+/// - A place whose turn has come holds its slot from then on, whether it is looked at or not; so
+///   does one that is forgotten (`mem::forget`). Drop places that you do not need.
+/// - A place that is dropped stays in line until it is passed over, so as long as somebody is
+///   inside, each place that is taken and dropped costs some bytes. With half a million of them
+///   `enter` panics.
 /// - Nothing is poisoned: when a holder panics the next one goes in.
 /// - A place may be looked at last after two trillion (2⁴¹) others have had their turn.
 pub struct Semaphore {
@@ -85,8 +89,8 @@ impl Semaphore {
         }
     }
 
-    /// A semaphore whose newcomers may take a free slot ahead of those in line: more throughput, no FIFO. See
-    /// [`barging`](crate::barging).
+    /// A semaphore whose newcomers may take a free slot ahead of those in line: more throughput, no
+    /// FIFO. See [`barging`](crate::barging).
     ///
     /// # Panics
     /// If there are more than [`MOST`](Self::MOST).
@@ -113,10 +117,12 @@ impl Semaphore {
         self.enter_many(1)
     }
 
-    /// The same for so many slots at once, as one place in line. Until there are as many slots nobody behind it goes in.
+    /// The same for so many slots at once, as one place in line. Until there are as many slots
+    /// nobody behind it goes in.
     ///
     /// # Panics
-    /// If that is none, or more than [`MOST`](Self::MOST); or if half a million slots are waited for already.
+    /// If that is none, or more than [`MOST`](Self::MOST); or if half a million slots are waited
+    /// for already.
     #[inline]
     pub fn enter_many(&self, weight: usize) -> Place<'_> {
         PlaceIn::new(self, self.queue.enter(weight_of(weight)))
@@ -158,7 +164,8 @@ impl Semaphore {
         self.queue.free()
     }
 
-    /// How many slots are waited for: the weights of all places in line, abandoned ones included until they are passed over.
+    /// How many slots are waited for: the weights of all places in line, abandoned ones included
+    /// until they are passed over.
     pub fn waiters(&self) -> usize {
         self.queue.waiters()
     }
@@ -254,8 +261,9 @@ impl<S: Deref<Target = Semaphore>> PermitOf<S> {
         Self { semaphore, weight, number: AtomicU32::new(0) }
     }
 
-    /// A number below that of the slots which no other holder has. It is chosen when it is first asked for, the lowest that is
-    /// free, and costs nothing to those who never ask. A permit for several slots has one number.
+    /// A number below that of the slots which no other holder has. It is chosen when it is first
+    /// asked for, the lowest that is free, and costs nothing to those who never ask. A permit for
+    /// several slots has one number.
     pub fn slot(&self) -> usize {
         let known = self.number.load(SeqCst);
         if known != 0 {

@@ -1,5 +1,5 @@
-//! Named locks for unrelated processes on one machine: [`Semaphore`], [`Mutex`] and [`GroupLock`]. No daemon: a lock is a file in
-//! shared memory.
+//! Named locks for unrelated processes on one machine: [`Semaphore`], [`Mutex`] and [`GroupLock`].
+//! No daemon: a lock is a file in shared memory.
 //!
 //! ```
 //! # let place = tempfile::tempdir()?;
@@ -13,44 +13,47 @@
 //!
 //! # Promises
 //!
-//! - At most as many processes hold a slot as there are slots, and in a group lock only those of one session.
-//! - **FIFO** across processes: if one `enter` returns before another begins, it is granted first. In a group lock, too: a
-//!   process does not join the holders of its session ahead of a waiter.
-//! - **A process that is killed at any instruction loses nothing but itself**, whether it enters, waits, holds or releases.
-//!   The kernel tells the waiter at the front of the queue, which reclaims the slot within a few milliseconds. Nothing has
-//!   to be started for it. The next holder of the slot is told: [`Permit::recovered`].
-//! - A place or a permit belongs to the process that took it. A process that is forked does not inherit it: what it does to
-//!   its copy has no effect. It may enter for itself. How a slot is handed to a child on purpose: [`Permit::spawn`],
-//!   [`Permit::start`], [`Permit::hand_over`].
-//! - Where no other process is, acquiring and releasing take one compare-and-swap each and no system call. Where another
-//!   process is and there is a slot, they take a few dozen instructions.
-//! - A waiter sleeps, and costs nothing. One that has waited for 50 ms starts a thread that waits for the end of other
-//!   processes in its stead.
+//! - At most as many processes hold a slot as there are slots, and in a group lock only those of
+//!   one session.
+//! - **FIFO** across processes: if one `enter` returns before another begins, it is granted first.
+//!   In a group lock, too: a process does not join the holders of its session ahead of a waiter.
+//! - **A process that is killed at any instruction loses nothing but itself**, whether it enters,
+//!   waits, holds or releases. The kernel tells the waiter at the front of the queue, which
+//!   reclaims the slot within a few milliseconds. Nothing has to be started for it. The next holder
+//!   of the slot is told: [`Permit::recovered`].
+//! - A place or a permit belongs to the process that took it. A process that is forked does not
+//!   inherit it: what it does to its copy has no effect. It may enter for itself. How a slot is
+//!   handed to a child on purpose: [`Permit::spawn`], [`Permit::start`], [`Permit::hand_over`].
+//! - Where no other process is, acquiring and releasing take one compare-and-swap each and no
+//!   system call. Where another process is and there is a slot, they take a few dozen instructions.
+//! - A waiter sleeps, and costs nothing. One that has waited for 50 ms starts a thread that waits
+//!   for the end of other processes in its stead.
 //!
-//! The engine is [`doorway_core::engines::named_lock`], which the checker explores with processes that are killed between any
-//! two steps: the functions that run here are those that it runs.
+//! The engine is [`doorway_core::engines::named_lock`], which the checker explores with processes
+//! that are killed between any two steps: the functions that run here are those that it runs.
 //!
 //! # What is not promised
 //!
-//! - A process that is *stopped* (SIGSTOP, a frozen container, a debugger) is alive: it keeps its slot or its place. If it
-//!   is stopped in the few dozen instructions in which it has the table lock, no other process can enter or release until it
-//!   goes on.
-//! - A process counts as dead when its PID, start time and boot ID no longer match a live process: the table is in the module
-//!   `liveness` of the source. In another PID namespace, as that of a container, it counts as dead when the kernel has
-//!   unlocked its byte of the file. A command that closes its descriptor for that is not covered if its parent is killed in
-//!   the same instant.
-//! - A process that is always too late for the table lock does not even get a place in the queue. With a place no process
-//!   starves.
-//! - A process that may write the file can do harm: break the exclusion, or, by cutting the file off, have its users killed
-//!   (SIGBUS). It cannot make them touch other memory. Files have mode 0600.
+//! - A process that is *stopped* (SIGSTOP, a frozen container, a debugger) is alive: it keeps its
+//!   slot or its place. If it is stopped in the few dozen instructions in which it has the table
+//!   lock, no other process can enter or release until it goes on.
+//! - A process counts as dead when its PID, start time and boot ID no longer match a live process:
+//!   the table is in the module `liveness` of the source. In another PID namespace, as that of a
+//!   container, it counts as dead when the kernel has unlocked its byte of the file. A command that
+//!   closes its descriptor for that is not covered if its parent is killed in the same instant.
+//! - A process that is always too late for the table lock does not even get a place in the queue.
+//!   With a place no process starves.
+//! - A process that may write the file can do harm: break the exclusion, or, by cutting the file
+//!   off, have its users killed (SIGBUS). It cannot make them touch other memory. Files have mode 0600.
 //! - `exit` without dropping permits is a death as far as [`Permit::recovered`] is concerned.
 //!
 //! # Where things are
 //!
-//! An acquire goes through `acquire` (the doorway), `entries` (an entry of the process table), `waiting` (the sleep, what ends
-//! it, and the watch for deaths) and ends in `place` (the permit). `hand_over` gives a slot to a child, `management` changes
-//! the settings, `status` shows the lock, `liveness` decides which process is dead, `file` is the file, and `memory` is what
-//! the engine sees of it.
+//! An acquire goes through `acquire` (the doorway), `entries` (an entry of the process table),
+//! `waiting` (the sleep, what ends it, and the watch for deaths) and ends in `place` (the permit).
+//! `hand_over` gives a slot to a child, `management` changes the settings, `status` shows the lock,
+//! `liveness` decides which process is dead, `file` is the file, and `memory` is what the engine
+//! sees of it.
 
 mod acquire;
 mod directory;
@@ -180,7 +183,8 @@ macro_rules! knows_no_sessions {
 knows_no_sessions!(Semaphore, Mutex);
 
 impl Semaphore {
-    /// The semaphore of that name in the [directory of the user](Directory::of_user), made if it is not there.
+    /// The semaphore of that name in the [directory of the user](Directory::of_user), made if it is
+    /// not there.
     ///
     /// # Errors
     /// When there is something else of that name, or it cannot be made.
@@ -190,7 +194,8 @@ impl Semaphore {
 }
 
 impl Mutex {
-    /// The mutex of that name in the [directory of the user](Directory::of_user), made if it is not there.
+    /// The mutex of that name in the [directory of the user](Directory::of_user), made if it is not
+    /// there.
     ///
     /// # Errors
     /// When there is something else of that name, or it cannot be made.
@@ -200,7 +205,8 @@ impl Mutex {
 }
 
 impl GroupLock {
-    /// The group lock of that name in the [directory of the user](Directory::of_user), made if it is not there.
+    /// The group lock of that name in the [directory of the user](Directory::of_user), made if it
+    /// is not there.
     ///
     /// # Errors
     /// When there is something else of that name, or it cannot be made.

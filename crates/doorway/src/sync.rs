@@ -1,7 +1,8 @@
-//! What the line of sleepers is made of: atomics, a lock, threads that sleep, and how long they stay awake before.
+//! What the line of sleepers is made of: atomics, a lock, threads that sleep, and how long they
+//! stay awake before.
 //!
-//! Nobody else in `queue.rs`, `hall.rs` and `caller.rs` names these, so that `tests/loom.rs` and `tests/shuttle.rs` can put their own in this place, and
-//! explore what runs here.
+//! Nobody else in `queue.rs`, `hall.rs` and `caller.rs` names these, so that `tests/loom.rs` and
+//! `tests/shuttle.rs` can put their own in this place, and explore what runs here.
 
 pub(crate) use std::{
     hint::spin_loop,
@@ -10,7 +11,8 @@ pub(crate) use std::{
 };
 use std::{sync::OnceLock, thread, time::Instant};
 
-/// One that need not be constant. The tests' atomics are made when they are first used, unless they are made here.
+/// One that need not be constant. The tests' atomics are made when they are first used, unless they
+/// are made here.
 #[inline(always)]
 pub(crate) fn atomic(value: u64) -> AtomicU64 {
     AtomicU64::new(value)
@@ -19,8 +21,9 @@ pub(crate) fn atomic(value: u64) -> AtomicU64 {
 /// Looks at the word before a thread that may hope to go in soon lets others run.
 pub(crate) const SPINS: u32 = 200;
 
-/// How often a thread lets others run before it sleeps. To wake a thread costs more than to let a few run, and whoever is
-/// awake when its turn comes need not be woken; but nobody is to keep a core busy for long.
+/// How often a thread lets others run before it sleeps. To wake a thread costs more than to let a
+/// few run, and whoever is awake when its turn comes need not be woken; but nobody is to keep a
+/// core busy for long.
 pub(crate) const YIELDS: u32 = 8;
 
 /// Sleeps until then at most. Does not sleep, and says so, if it is later than that.

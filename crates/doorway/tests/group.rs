@@ -50,7 +50,8 @@ fn a_session_of_ones_own_is_nobody_elses() {
     assert_eq!(*lock.lock(3), 1);
 }
 
-/// Who conflicts goes in in the order in which it came; who does not goes in together with those right before it.
+/// Who conflicts goes in in the order in which it came; who does not goes in together with those
+/// right before it.
 #[test]
 fn conflicting_sessions_come_in_order() {
     let lock = GroupLock::new(());
@@ -245,7 +246,8 @@ fn keys_are_sessions() {
     assert_eq!(lock.into_inner(), 2);
 }
 
-/// A key lives as long as somebody uses it: not less, or two keys would have one number, nor more, or they would pile up.
+/// A key lives as long as somebody uses it: not less, or two keys would have one number, nor more,
+/// or they would pile up.
 #[test]
 fn keys_are_kept_as_long_as_they_are_used() {
     let lock = Arc::new(KeyedGroupLock::new(()));

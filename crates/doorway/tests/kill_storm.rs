@@ -1,14 +1,17 @@
-//! Processes are killed at random moments, and each is replaced. A referee that knows nothing of the lock sees that no slot is ever
-//! held twice; at the end all slots can be taken at once, and nobody waits.
+//! Processes are killed at random moments, and each is replaced. A referee that knows nothing of
+//! the lock sees that no slot is ever held twice; at the end all slots can be taken at once, and
+//! nobody waits.
 //!
 //!     cargo test --release --package doorway --test kill_storm -- 10000
 //!
-//! So many are killed of 16 processes, which always find somebody there, and then a fifth as many of two, which mostly do not and come in
-//! through the gate, and of three that ask for one of two sessions; 1000 and 200 unless told otherwise. Says how far it is. After 20 s in
-//! which nobody got in it says so and fails.
+//! So many are killed of 16 processes, which always find somebody there, and then a fifth as many
+//! of two, which mostly do not and come in through the gate, and of three that ask for one of two
+//! sessions; 1000 and 200 unless told otherwise. Says how far it is. After 20 s in which nobody got
+//! in it says so and fails.
 //!
-//! The referee is the kernel: who holds slot i takes a lock on another file, number i, which the kernel lets go of when its holder
-//! dies, and not before. It must be free at once. Those of a session share the lock on a file, and ask who has one on another's.
+//! The referee is the kernel: who holds slot i takes a lock on another file, number i, which the
+//! kernel lets go of when its holder dies, and not before. It must be free at once. Those of a
+//! session share the lock on a file, and ask who has one on another's.
 
 #[cfg(not(target_os = "linux"))]
 fn main() {}
@@ -43,7 +46,8 @@ mod storm {
     struct Size {
         processes: usize,
         kind: Kind,
-        /// How long a process lives, more or less: longer than 20 ms, after which a death is noticed.
+        /// How long a process lives, more or less: longer than 20 ms, after which a death is
+        /// noticed.
         life: Duration,
     }
 
@@ -64,7 +68,8 @@ mod storm {
         }
     }
 
-    /// What the processes tell: how often somebody went in, gave up its place, found what a dead process had left; and what went wrong.
+    /// What the processes tell: how often somebody went in, gave up its place, found what a dead
+    /// process had left; and what went wrong.
     const INSIDE: usize = 0;
     const GAVE_UP: usize = 1;
     const RECOVERED: usize = 2;
@@ -80,7 +85,8 @@ mod storm {
 
         fn of(&self, which: usize) -> &AtomicU64 {
             assert!(which < 8);
-            // SAFETY: the file has eight words, a mapping begins with a page, and all accesses are atomic.
+            // SAFETY: the file has eight words, a mapping begins with a page, and all accesses are
+            // atomic.
             unsafe { &*self.0.as_ptr().cast::<AtomicU64>().add(which) }
         }
 
@@ -181,8 +187,9 @@ mod storm {
         }
     }
 
-    /// Takes the lock on the file of a session; says whether nobody has one on another's. That is asked for and not tried: who is killed while it tries has
-    /// a lock on another's file for the moment that it takes to die.
+    /// Takes the lock on the file of a session; says whether nobody has one on another's. That is
+    /// asked for and not tried: who is killed while it tries has a lock on another's file for the
+    /// moment that it takes to die.
     fn others_are_out(referees: &[File], own: usize) -> bool {
         let mut request = record(libc::F_RDLCK);
         // SAFETY: a record is pointed to, and the file is open.

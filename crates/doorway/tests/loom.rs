@@ -1,10 +1,12 @@
-//! Sleeping and waking under loom: every interleaving of two threads, and the stale values that a weak memory may return.
+//! Sleeping and waking under loom: every interleaving of two threads, and the stale values that a
+//! weak memory may return.
 //!
-//! What runs here is what ships: the files are the crate's own, and only what they are made of (`sync.rs`) is loom's. Loom takes
-//! sequentially consistent accesses for acquire and release, so each has a fence after it here.
+//! What runs here is what ships: the files are the crate's own, and only what they are made of
+//! (`sync.rs`) is loom's. Loom takes sequentially consistent accesses for acquire and release, so
+//! each has a fence after it here.
 //!
-//! Two threads with a passage each are explored in full, with two passages each with six preemptions at most (switches away
-//! from a thread that could go on), and three threads with four.
+//! Two threads with a passage each are explored in full, with two passages each with six
+//! preemptions at most (switches away from a thread that could go on), and three threads with four.
 //!
 //! What it was seen to catch, with these changes made by hand:
 //!
@@ -170,8 +172,8 @@ mod sync {
         }
     }
 
-    /// What a mutex is for. Loom panics if one gets here while another does, or without having synchronised with the one
-    /// that was here before.
+    /// What a mutex is for. Loom panics if one gets here while another does, or without having
+    /// synchronised with the one that was here before.
     #[derive(Default)]
     pub(crate) struct Inside {
         cell: UnsafeCell<()>,

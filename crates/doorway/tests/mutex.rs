@@ -51,7 +51,8 @@ fn unsized_values_and_what_is_shown() {
     assert_eq!(boxed.try_lock().expect("it is free")[1], 2);
 }
 
-/// One line for all: who comes by `lock_api` does not overtake, and gives its place up when its time is over.
+/// One line for all: who comes by `lock_api` does not overtake, and gives its place up when its
+/// time is over.
 #[test]
 fn lock_api_works_as_it_says() {
     let mutex = lock_api::Mutex::<RawMutex, _>::new(0);

@@ -21,8 +21,8 @@ use doorway::papers::{
 };
 use doorway_core::{Request, for_each_algorithm};
 
-/// All seats at once, each held by a thread that makes so many passages, gives the seat back and claims one anew. That it
-/// returns says that nobody is left waiting.
+/// All seats at once, each held by a thread that makes so many passages, gives the seat back and
+/// claims one anew. That it returns says that nobody is left waiting.
 fn crowd<A, S>(lock: Result<Lock<A, S>, Unfit>, passages: u64)
 where
     A: Paper<S::Word> + Sync,
@@ -120,7 +120,8 @@ fn after_five_passages(holders: usize) -> Vec<u64> {
     arena.iter().map(|word| word.load(SeqCst)).collect()
 }
 
-/// What an algorithm keeps goes with the seat to the next holder: here the last ticket, which grows with each passage.
+/// What an algorithm keeps goes with the seat to the next holder: here the last ticket, which grows
+/// with each passage.
 #[test]
 fn a_seat_keeps_what_the_algorithm_keeps() {
     assert_eq!(after_five_passages(5), after_five_passages(1));
@@ -158,7 +159,8 @@ fn a_forgotten_guard_is_a_crash() {
     );
 }
 
-/// A place that is dropped while somebody is inside is left: at once if the claims say so, and not before its turn if not.
+/// A place that is dropped while somebody is inside is left: at once if the claims say so, and not
+/// before its turn if not.
 fn leaves<A: Paper<AtomicU64> + Sync>() {
     let lock = Lock::<A>::with_size(A::CLAIMS.problem.size(2, 1, 2)).expect("it fits");
     let all = A::Asks::all(lock.size());
@@ -199,7 +201,8 @@ fn a_dropped_place_is_left_at_once_or_in_its_turn() {
     }
 }
 
-/// Nobody waits for a place that was left, and who left it when it need not have waited did no harm.
+/// Nobody waits for a place that was left, and who left it when it need not have waited did no
+/// harm.
 #[test]
 fn nobody_waits_for_a_place_that_was_left() {
     let lock = Lock::<Queue>::with_size(Size::slots(3, 1)).expect("it fits");

@@ -1,10 +1,12 @@
-//! Sleeping and waking under shuttle: thousands of schedules of more threads than loom can explore, at random and by PCT (few
-//! changes of priority, in the right places, find most errors).
+//! Sleeping and waking under shuttle: thousands of schedules of more threads than loom can explore,
+//! at random and by PCT (few changes of priority, in the right places, find most errors).
 //!
-//! What runs here is what ships: the files are the crate's own, and only what they are made of (`sync.rs`) is shuttle's, in which
-//! every access has its place in one order. Weak memory is loom's (`tests/loom.rs`).
+//! What runs here is what ships: the files are the crate's own, and only what they are made of
+//! (`sync.rs`) is shuttle's, in which every access has its place in one order. Weak memory is
+//! loom's (`tests/loom.rs`).
 //!
-//! It was seen to catch what loom catches (see the table there), but for accesses that are `Relaxed`.
+//! It was seen to catch what loom catches (see the table there), but for accesses that are
+//! `Relaxed`.
 
 #[path = "../src/barging.rs"]
 #[allow(dead_code, unreachable_pub)]

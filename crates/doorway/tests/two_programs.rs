@@ -1,6 +1,7 @@
 //! The example with two programs, as real processes.
 //!
-//! `cargo run` builds it, whichever tests were asked for; with the profile of the tests little is left to build.
+//! `cargo run` builds it, whichever tests were asked for; with the profile of the tests little is
+//! left to build.
 
 use std::process::{Command, Output};
 

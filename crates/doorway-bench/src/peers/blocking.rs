@@ -29,8 +29,8 @@ blocking!(async_lock::Mutex<()>, |lock| lock.lock_blocking());
 blocking!(spin::Mutex<()>, |lock| lock.lock());
 blocking!(TicketMutex, |lock| lock.0.lock());
 
-/// Spin's ticket lock, which yields: if it only span, and there were more threads than cores, whoever is next would not
-/// come to run for many time slices.
+/// Spin's ticket lock, which yields: if it only span, and there were more threads than cores,
+/// whoever is next would not come to run for many time slices.
 pub(crate) struct TicketMutex(spin::mutex::TicketMutex<(), spin::relax::Yield>);
 
 impl Lock for TicketMutex {

@@ -1,5 +1,5 @@
-//! The command line of locks on etcd. The endpoints have no default, in the environment either: the same command is to mean the same lock
-//! in a shell, in cron and under sudo.
+//! The command line of locks on etcd. The endpoints have no default, in the environment either: the
+//! same command is to mean the same lock in a shell, in cron and under sudo.
 
 use std::{path::PathBuf, time::Duration};
 

@@ -1,8 +1,8 @@
-//! Reads what `doorway run` is mostly told, without describing every flag to the parser first, which takes a fifth of a millisecond: some run it a
-//! thousand times a minute.
+//! Reads what `doorway run` is mostly told, without describing every flag to the parser first,
+//! which takes a fifth of a millisecond: some run it a thousand times a minute.
 //!
-//! A shortcut, and no second definition: whatever it does not know, right or wrong, it leaves to the parser, and what it reads, the parser would have
-//! read in the same way.
+//! A shortcut, and no second definition: whatever it does not know, right or wrong, it leaves to
+//! the parser, and what it reads, the parser would have read in the same way.
 
 use std::ffi::OsString;
 
@@ -49,7 +49,8 @@ mod tests {
 
     use super::{super::Running, *};
 
-    /// What it knows and what it has to leave alone, right and wrong. Between two spaces there is an empty word.
+    /// What it knows and what it has to leave alone, right and wrong. Between two spaces there is
+    /// an empty word.
     const PIECES: &str = "a|b||-|--|-- a|-- -- b|--slots|--slots 2|--slots 0|--slots -1|--slots +3|--slots x|--slots=2|--dir|--dir /d|--dir |\
         --session|--session s|--session -s|--timeout|--timeout 1.5s|--timeout x|--no-wait|--quiet|-q|-qq|--help|--etcd e|--ttl 2s|\
         --conflict-exit-code 5|--group 0|--what";

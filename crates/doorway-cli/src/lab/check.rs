@@ -148,7 +148,8 @@ fn options(args: &Check, entrant: &Entrant, subject: &dyn Subject) -> Result<Opt
         names => names.iter().map(|name| property(name, subject)).collect::<Result<_, _>>()?,
     };
     let passages = match passages(args)? {
-        // All the colours and labels that registers may hold: finite, but more states than anybody waits for.
+        // All the colours and labels that registers may hold: finite, but more states than anybody
+        // waits for.
         None if args.passages.is_none() && entrant.variant == Some("bounded") => Some(2),
         // Without a bound there is none on how often a process is killed and comes back.
         None if args.instance.kills.is_some() => Some(2),
@@ -215,8 +216,9 @@ fn retries(args: &Check, entrant: &Entrant) -> Result<Option<u32>, Failure> {
     }
 }
 
-/// Passages per process; `None` for any number, which is what is explored unless told otherwise. Tickets are relabelled
-/// and everything else is bounded: runs without end are finite for all there are.
+/// Passages per process; `None` for any number, which is what is explored unless told otherwise.
+/// Tickets are relabelled and everything else is bounded: runs without end are finite for all there
+/// are.
 pub(super) fn passages(args: &Check) -> Result<Option<u32>, Failure> {
     match args.passages.as_deref() {
         None | Some("unbounded") => Ok(None),

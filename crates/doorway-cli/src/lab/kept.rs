@@ -88,7 +88,8 @@ pub(super) fn directory(checkpoint: &Path) -> PathBuf {
 }
 
 fn checkpoint(path: &Path, abandons: bool) -> Result<Checkpoint, Failure> {
-    // A version is not enough to know a doorway by: it may have been built from other sources since.
+    // A version is not enough to know a doorway by: it may have been built from other sources
+    // since.
     let own = std::env::current_exe().and_then(fs::read);
     let own =
         own.map_err(|error| Failure::File { verb: "read", path: "doorway itself".into(), error })?;
@@ -102,8 +103,8 @@ fn checkpoint(path: &Path, abandons: bool) -> Result<Checkpoint, Failure> {
     })
 }
 
-/// Does the work. On SIGINT and SIGTERM, says what becomes of it and ends the process; or, if the work ends first, returns
-/// the signal.
+/// Does the work. On SIGINT and SIGTERM, says what becomes of it and ends the process; or, if the
+/// work ends first, returns the signal.
 fn attended<T: Send>(
     progress: &Progress,
     path: Option<&Path>,

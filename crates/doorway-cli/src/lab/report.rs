@@ -1,5 +1,6 @@
-//! `doorway lab report`: runs many commands and writes one page of what came of them. The commands are the ones that anybody
-//! can type, and the page says for each figure which; nothing is found out here.
+//! `doorway lab report`: runs many commands and writes one page of what came of them. The commands
+//! are the ones that anybody can type, and the page says for each figure which; nothing is found
+//! out here.
 
 mod curves;
 mod locks;
@@ -69,7 +70,8 @@ struct Page {
     parts: Parts,
 }
 
-/// How often the page is written while its parts are made: for those who do not want to wait, or interrupt it.
+/// How often the page is written while its parts are made: for those who do not want to wait, or
+/// interrupt it.
 const EVERY: Duration = Duration::from_secs(10);
 
 impl Page {

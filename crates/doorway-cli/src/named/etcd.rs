@@ -1,7 +1,7 @@
 //! Locks across machines, on etcd.
 //!
-//! Requests are made by the main thread, one after the other. The lease is kept alive by a thread of its own meanwhile, whatever the main
-//! thread waits for.
+//! Requests are made by the main thread, one after the other. The lease is kept alive by a thread
+//! of its own meanwhile, whatever the main thread waits for.
 
 mod calls;
 mod command;

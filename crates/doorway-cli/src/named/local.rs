@@ -187,7 +187,8 @@ impl Asked for Local {
     }
 }
 
-/// The slot is the command's from before it begins; when it has ended it is taken back, so that nobody takes the end for an accident.
+/// The slot is the command's from before it begins; when it has ended it is taken back, so that
+/// nobody takes the end for an accident.
 impl Held for Permit<'_> {
     fn slot(&self) -> usize {
         self.slot()
@@ -207,7 +208,8 @@ impl Held for Permit<'_> {
         let set =
             changes.iter().filter_map(|(name, value)| Some((name.into(), value.as_ref()?.into())));
         let words = iter::once(command.get_program()).chain(command.get_args());
-        // It is made while the command begins, which ignores what this process was told to ignore, since nothing is caught before.
+        // It is made while the command begins, which ignores what this process was told to ignore,
+        // since nothing is caught before.
         let (pid, watch) = match self.start(words, kept.chain(set), |pid| (pid, Watch::new())) {
             Ok(started) => started,
             Err(error) => return Ok(Err(error)),
@@ -221,7 +223,8 @@ impl Held for Permit<'_> {
     fn give_back(self) -> Result<(), Failure> {
         let had_it = self.take_back()?;
         match self.check() {
-            // The command had ended, its slot was reclaimed before it was taken back, and then the lock was removed.
+            // The command had ended, its slot was reclaimed before it was taken back, and then the
+            // lock was removed.
             Err(_) if !had_it && self.lock().is_removed() => Ok(()),
             checked => Ok(checked?),
         }

@@ -1,7 +1,9 @@
-//! Whether this process runs inside a command that holds the lock already: it would wait for itself.
+//! Whether this process runs inside a command that holds the lock already: it would wait for
+//! itself.
 //!
-//! Two signs, each of which has to point at somebody who holds the lock now: a ticket that the environment names, and a holder
-//! among the processes that started this one, for those who clear the environment.
+//! Two signs, each of which has to point at somebody who holds the lock now: a ticket that the
+//! environment names, and a holder among the processes that started this one, for those who clear
+//! the environment.
 
 use std::{env, fs, process};
 
@@ -21,7 +23,8 @@ pub(crate) fn held(lock: &str, ticket: u64) -> String {
     }
 }
 
-/// Returns the PID of a holder in whose command this process runs. `lock` tells it from all other locks.
+/// Returns the PID of a holder in whose command this process runs. `lock` tells it from all other
+/// locks.
 pub(crate) fn holder_around(lock: &str, name: &str, holders: &[Who]) -> Option<i32> {
     if holders.is_empty() {
         return None; // without looking for ancestors
@@ -40,8 +43,8 @@ pub(crate) fn holder_around(lock: &str, name: &str, holders: &[Who]) -> Option<i
     holders.iter().find(is_around).map(|who| who.pid)
 }
 
-/// Numbers of processes mean something on their machine only, and names of machines are not unique. So the process of that number
-/// here has to look the part as well.
+/// Numbers of processes mean something on their machine only, and names of machines are not unique.
+/// So the process of that number here has to look the part as well.
 fn is_of_this_machine(who: &Who, name: &str) -> bool {
     let Some(host) = &who.host else { return true };
     let command = fs::read(format!("/proc/{}/cmdline", who.pid)).unwrap_or_default();

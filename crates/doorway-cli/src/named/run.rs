@@ -42,7 +42,8 @@ pub(crate) trait Asked {
     /// `None` if that takes longer than it may.
     fn enter(&self, limit: Option<Duration>) -> Result<Option<Self::Place<'_>>, Failure>;
 
-    /// Leaves the queue, without waiting for long: this process ends next, and other processes see that it is gone.
+    /// Leaves the queue, without waiting for long: this process ends next, and other processes see
+    /// that it is gone.
     fn leave(place: Self::Place<'_>);
 
     /// How many wait before it.
@@ -62,7 +63,8 @@ pub(crate) trait Held {
 
     fn ticket(&self) -> u64;
 
-    /// Starts the command, and a watch that misses nothing of it; or says why there is no command. `ESTALE` if the slot has been lost.
+    /// Starts the command, and a watch that misses nothing of it; or says why there is no command.
+    /// `ESTALE` if the slot has been lost.
     fn spawn(&mut self, command: &mut Command) -> Result<io::Result<(Pid, Watch)>, Failure>;
 
     /// The command has ended. An error if the slot had been lost before.
@@ -76,7 +78,8 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
     }
     // A lock that is removed before it is entered is opened again, and so made anew.
     for _ in 0..REOPENED {
-        // Never dropped: this process ends with it, and the system is faster at unmapping its file then.
+        // Never dropped: this process ends with it, and the system is faster at unmapping its file
+        // then.
         match run_with(&*ManuallyDrop::new(Local::open(args)?), args) {
             Err(Failure::RemovedMeanwhile(_)) => {}
             done => return done,

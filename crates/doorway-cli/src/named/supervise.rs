@@ -1,4 +1,5 @@
-//! Stays with a command until it ends: passes signals on to it, stops when it stops, and learns how it ended.
+//! Stays with a command until it ends: passes signals on to it, stops when it stops, and learns how
+//! it ended.
 
 use std::{io, process::ExitCode, sync::Arc};
 
@@ -37,13 +38,14 @@ impl From<Ended> for ExitCode {
     }
 }
 
-/// Lets a command that ends be heard of and waited for. Whoever started this may ignore such ends, and they would leave nothing behind then. To
-/// be called before the command is started.
+/// Lets a command that ends be heard of and waited for. Whoever started this may ignore such ends,
+/// and they would leave nothing behind then. To be called before the command is started.
 pub(crate) fn heed_ends() -> io::Result<()> {
     signal_hook::flag::register(SIGCHLD, Arc::default()).map(drop)
 }
 
-/// Signals to this process, from when this was made. Make it before the command is started, or before its end can be heard of.
+/// Signals to this process, from when this was made. Make it before the command is started, or
+/// before its end can be heard of.
 pub(crate) struct Watch(SignalsInfo<WithOrigin>);
 
 impl Watch {
@@ -52,8 +54,8 @@ impl Watch {
         SignalsInfo::new(WATCHED).map(Self)
     }
 
-    /// The ends of commands, and those that are not ignored: what this process ignores, a command that is started later ignores as well, and what it
-    /// catches, the command does not.
+    /// The ends of commands, and those that are not ignored: what this process ignores, a command
+    /// that is started later ignores as well, and what it catches, the command does not.
     #[cfg(feature = "etcd")]
     pub(crate) fn before_command() -> io::Result<Self> {
         let ignored = ignored();
@@ -83,11 +85,12 @@ impl Watch {
     }
 }
 
-/// Lets the ends of commands through, which the caller of this process may have blocked. Called once the command runs: it inherits
-/// what the caller has blocked.
+/// Lets the ends of commands through, which the caller of this process may have blocked. Called
+/// once the command runs: it inherits what the caller has blocked.
 #[expect(unsafe_code, reason = "no safe interface sets the signal mask")]
 fn unblock_ends() {
-    // SAFETY: the set is made empty before it is read, and nothing is written but the mask of this thread.
+    // SAFETY: the set is made empty before it is read, and nothing is written but the mask of this
+    // thread.
     unsafe {
         let mut ends = std::mem::MaybeUninit::uninit();
         libc::sigemptyset(ends.as_mut_ptr());
@@ -96,8 +99,9 @@ fn unblock_ends() {
     }
 }
 
-/// What the kernel sends goes to the whole process group that has the terminal, the command included. Going on is harmless
-/// when it comes twice, and without it the command would stand still.
+/// What the kernel sends goes to the whole process group that has the terminal, the command
+/// included. Going on is harmless when it comes twice, and without it the command would stand
+/// still.
 fn is_to_be_passed_on(origin: &Origin) -> bool {
     origin.process.is_some() || origin.signal == SIGCONT
 }
@@ -118,7 +122,8 @@ fn look_after(command: Pid) -> io::Result<Option<News>> {
     Ok(Some(News::Ended(ended)))
 }
 
-/// The signals that whoever started this wants ignored, a bit for each: `nohup` does, and a shell for what runs in the background.
+/// The signals that whoever started this wants ignored, a bit for each: `nohup` does, and a shell
+/// for what runs in the background.
 #[cfg(feature = "etcd")]
 pub(crate) fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

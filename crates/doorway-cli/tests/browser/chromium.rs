@@ -1,5 +1,6 @@
-//! Chromium without a window, driven over a pipe: its DevTools protocol, JSON messages with a zero byte after each. There is no
-//! port that somebody else could have, and Chromium ends when the pipe is closed.
+//! Chromium without a window, driven over a pipe: its DevTools protocol, JSON messages with a zero
+//! byte after each. There is no port that somebody else could have, and Chromium ends when the pipe
+//! is closed.
 
 use std::{
     io::{BufRead, BufReader, Write},

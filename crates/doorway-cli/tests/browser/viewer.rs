@@ -192,7 +192,8 @@ fn a_long_trace_opens_and_scrolls() {
         page.open_file(&file);
         let steps = page.eval("run.length").as_u64().expect("a number");
         assert!(steps >= 5_000, "{steps}");
-        // What is out of sight is not drawn; that is what makes it fast. How fast is printed, not judged.
+        // What is out of sight is not drawn; that is what makes it fast. How fast is printed, not
+        // judged.
         assert!(page.eval("document.querySelectorAll('.step').length").as_u64() < Some(100));
         let opened = page.eval("Math.round(performance.now())");
         println!("{steps} steps at {width} px: there after {opened} ms");

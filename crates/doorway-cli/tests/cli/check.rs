@@ -226,7 +226,8 @@ fn a_long_search_says_nothing_to_a_pipe() {
     prints(3, &["lab", "check", "yang-anderson", "-n", "4", "--max-states", "3000000"]);
 }
 
-/// A reader who has seen enough closes the pipe. That is no error, and the exit code still says what was found.
+/// A reader who has seen enough closes the pipe. That is no error, and the exit code still says
+/// what was found.
 #[test]
 fn a_closed_pipe_is_no_error() {
     let violated = ["lab", "check", "bakery", "--mutant", "without-line-3"];
@@ -249,7 +250,8 @@ fn a_closed_pipe_is_no_error() {
     }
 }
 
-/// Timestamps are abstract unless asked for; the bounded ones have too many states for runs without end.
+/// Timestamps are abstract unless asked for; the bounded ones have too many states for runs without
+/// end.
 #[test]
 fn timestamps_are_chosen_and_reported() {
     for (args, kind, passages) in [
@@ -294,7 +296,8 @@ fn traces_keep_their_timestamps() {
     assert!(prints(0, &["lab", "replay", file]).contains("M[0]"));
 }
 
-/// Paper 004's lock: complete up to a number of attempts that is printed, or for any number; and line 32 as printed.
+/// Paper 004's lock: complete up to a number of attempts that is printed, or for any number; and
+/// line 32 as printed.
 #[test]
 fn attempts_are_followed_as_far_as_is_said() {
     let of = |retries, code, more: &[&str]| {
@@ -314,7 +317,8 @@ fn attempts_are_followed_as_far_as_is_said() {
             );
         }
     }
-    // Everybody tries for ever, and nobody waits: what happens after two attempts is not known, so this is no deadlock.
+    // Everybody tries for ever, and nobody waits: what happens after two attempts is not known, so
+    // this is no deadlock.
     let printed = ["--mutant", "as-printed", "--property", "deadlock-freedom"];
     let scope = of("2", 0, &printed)["properties"][0]["scope"].to_string();
     assert!(

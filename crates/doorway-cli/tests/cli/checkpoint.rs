@@ -1,4 +1,5 @@
-//! `lab check --checkpoint` and `--max-memory`: searches that are interrupted, that go on, and that go to disk.
+//! `lab check --checkpoint` and `--max-memory`: searches that are interrupted, that go on, and that
+//! go to disk.
 
 use std::{
     fs,
@@ -243,7 +244,8 @@ fn a_full_disk_is_an_error() {
         ran.err
     );
     assert!(lines[1].ends_with(" states are lost") && lines.len() == 2, "{}", ran.err);
-    // With a checkpoint the files are beside it; what is found by then is small enough to be written there.
+    // With a checkpoint the files are beside it; what is found by then is small enough to be
+    // written there.
     let path = small.0.path().join("search");
     let name = path.to_str().expect("a name");
     let ran = doorway(&[&args[..], &["--checkpoint", name]].concat());

@@ -55,7 +55,8 @@ fn an_algorithm_is_equivalent_to_itself() {
     assert_eq!(text.matches("n = 2, k = 1, 2 passages per process").count(), 1, "{text}");
 }
 
-/// Without anybody else about, Burns and Lamport's process is in after two steps, the bakery's in its doorway.
+/// Without anybody else about, Burns and Lamport's process is in after two steps, the bakery's in
+/// its doorway.
 #[test]
 fn different_algorithms_differ_after_a_shortest_schedule() {
     let args = ["lab", "check", "bakery", "--equivalent-to", "burns-lamport"];

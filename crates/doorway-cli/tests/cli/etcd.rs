@@ -1,4 +1,5 @@
-//! Named locks on etcd: what they promise beyond what is promised everywhere, with a server, processes and signals that are real.
+//! Named locks on etcd: what they promise beyond what is promised everywhere, with a server,
+//! processes and signals that are real.
 
 use std::{
     fs,
@@ -132,7 +133,8 @@ fn a_lease_lasts_as_long_as_it_was_asked_to() {
     }
 }
 
-/// A command whose lock is lost is asked to end, and the exit code says why, whatever the command says.
+/// A command whose lock is lost is asked to end, and the exit code says why, whatever the command
+/// says.
 #[test]
 fn a_command_that_loses_its_lock_is_stopped() {
     let locks = Locks::on_etcd();

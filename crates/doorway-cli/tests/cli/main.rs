@@ -39,7 +39,8 @@ struct Ran {
 
 fn command(args: &[&str]) -> Command {
     let mut command = Command::new("env");
-    // Whoever runs the tests may have been told to ignore them (nohup, a job in the background), and then so would everything here.
+    // Whoever runs the tests may have been told to ignore them (nohup, a job in the background),
+    // and then so would everything here.
     command.args(["--default-signal=HUP,INT,QUIT", env!("CARGO_BIN_EXE_doorway")]);
     command.args(args).stdin(Stdio::null());
     command
@@ -54,8 +55,8 @@ fn doorway(args: &[&str]) -> Ran {
     Ran { code: status.code(), out, err }
 }
 
-/// What a run that is to end with this code prints; it has no reason to say anything else, and standard error is no
-/// terminal here on which to show how far it is.
+/// What a run that is to end with this code prints; it has no reason to say anything else, and
+/// standard error is no terminal here on which to show how far it is.
 fn prints(code: i32, args: &[&str]) -> String {
     let ran = doorway(args);
     assert_eq!((ran.code, ran.err.as_str()), (Some(code), ""), "{args:?}\n{}", ran.out);

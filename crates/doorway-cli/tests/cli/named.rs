@@ -1,4 +1,5 @@
-//! Named locks of this machine: what they promise beyond what is promised everywhere, with real processes and real signals.
+//! Named locks of this machine: what they promise beyond what is promised everywhere, with real
+//! processes and real signals.
 
 use std::{
     fs,
@@ -301,7 +302,8 @@ fn driven(program: &str, args: &[&str], locks: &Locks, input: &str) -> Option<St
     Some(String::from_utf8(output.stdout).expect("it is text"))
 }
 
-/// A script that fails if more than two run at once: each makes one of two directories for the time that it is inside.
+/// A script that fails if more than two run at once: each makes one of two directories for the time
+/// that it is inside.
 const TWO: &str =
     "mkdir .in.$DOORWAY_SLOT && sleep 0.02 && rmdir .in.$DOORWAY_SLOT && echo $DOORWAY_SLOT";
 

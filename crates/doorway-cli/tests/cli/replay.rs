@@ -254,8 +254,8 @@ fn traces_that_show_nothing_are_noticed() {
     assert!(trace.damaged(|trace| trace["crashed"] = json!([])).contains("does not show"));
 }
 
-/// Whatever byte is hit, there is no panic: the trace is refused, or says the same (a space), or uses other words for what
-/// it shows.
+/// Whatever byte is hit, there is no panic: the trace is refused, or says the same (a space), or
+/// uses other words for what it shows.
 #[test]
 fn a_damaged_byte_does_no_harm() {
     let trace = starvation();

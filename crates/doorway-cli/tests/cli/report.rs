@@ -55,7 +55,8 @@ fn by_hand(row: &BTreeMap<String, String>) -> Value {
 
 /// Files and what identifies their contents in time.
 fn parts(directory: &TempDir) -> BTreeMap<String, (u64, i64, i64)> {
-    // Before the first part there is no directory, and a part that is being written has another ending.
+    // Before the first part there is no directory, and a part that is being written has another
+    // ending.
     let files = fs::read_dir(directory.path().join("parts"))
         .into_iter()
         .flatten()
@@ -71,7 +72,8 @@ fn parts(directory: &TempDir) -> BTreeMap<String, (u64, i64, i64)> {
     files.map(of).collect()
 }
 
-/// What the page says is what the commands beside it print: verdicts and states, references, values.
+/// What the page says is what the commands beside it print: verdicts and states, references,
+/// values.
 #[test]
 fn the_tables_agree_with_the_commands_run_by_hand() {
     let directory = report(&["burns-lamport", "queue", "group-bakery"]);
@@ -145,7 +147,8 @@ fn values_stand_beside_the_formulas() {
     }
 }
 
-/// The command is killed in the middle, at any step of writing: what is there is whole, and is not made again.
+/// The command is killed in the middle, at any step of writing: what is there is whole, and is not
+/// made again.
 #[test]
 fn it_goes_on_where_it_was() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -180,7 +183,8 @@ fn it_goes_on_where_it_was() {
     assert_eq!(unfinished.filter(|file| file.extension().is_some_and(|it| it == "tmp")).count(), 0);
 }
 
-/// A part that is cut off, changed, empty, foreign, of another version or for other arguments is not used.
+/// A part that is cut off, changed, empty, foreign, of another version or for other arguments is
+/// not used.
 #[test]
 fn damaged_and_foreign_parts_are_made_again() {
     let directory = report(&["mcs"]);

@@ -143,7 +143,8 @@ fn a_measurement_follows_from_its_seed() {
     assert_ne!(with("3"), with("4"));
 }
 
-/// Adversaries are not among the schedulers that are run without being asked for, and passages may be shared out.
+/// Adversaries are not among the schedulers that are run without being asked for, and passages may
+/// be shared out.
 #[test]
 fn adversaries_are_measured_if_asked_for() {
     let args = ["lab", "rmr", "yang-anderson", "--up-to", "16", "--total", "100"];
@@ -184,7 +185,8 @@ fn drawn(svg: &str) -> (Vec<usize>, Vec<&str>) {
     (places.collect(), between("<polygon ", "<title>", '<').collect())
 }
 
-/// A curve for each algorithm and scheduler, a point for each n, and the numbers are those of the JSON.
+/// A curve for each algorithm and scheduler, a point for each n, and the numbers are those of the
+/// JSON.
 #[test]
 fn what_was_measured_is_drawn() {
     let dir = tempfile::tempdir().expect("a directory");

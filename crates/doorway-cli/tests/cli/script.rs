@@ -97,7 +97,8 @@ fn crashes_are_allowed_for_or_nothing_is_shown() {
     assert!(prints(1, &[&args[..], &["--crashes", "1"]].concat()).contains("after [0] crashed"));
 }
 
-/// On regular registers an overlapping read returns the old value or the new one; on safe ones anything.
+/// On regular registers an overlapping read returns the old value or the new one; on safe ones
+/// anything.
 #[test]
 fn a_schedule_may_say_only_what_the_registers_may() {
     let (_dir, path) =

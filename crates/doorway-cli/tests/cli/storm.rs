@@ -1,9 +1,10 @@
-//! Wrappers and their commands are killed at random moments; still no two commands ever have the same slot.
+//! Wrappers and their commands are killed at random moments; still no two commands ever have the
+//! same slot.
 //!
 //!     DOORWAY_RUN_KILLS=10000 cargo test --package doorway-cli --test cli storm
 //!
-//! The referee is the kernel: a command takes a lock on a file with the number of its slot, which is let go of when it ends, and must be free at
-//! once.
+//! The referee is the kernel: a command takes a lock on a file with the number of its slot, which
+//! is let go of when it ends, and must be free at once.
 
 use std::{
     env,

@@ -143,8 +143,9 @@ while not end or time.monotonic() < end:
 print('done', sys.argv[1])
 ";
 
-/// The terminal tells all who are in front, the command included; anybody else tells the wrapper, and that one the command. Twelve times, since two signals of
-/// a kind are one if the first has not been heard yet.
+/// The terminal tells all who are in front, the command included; anybody else tells the wrapper,
+/// and that one the command. Twelve times, since two signals of a kind are one if the first has not
+/// been heard yet.
 #[test]
 fn a_signal_reaches_the_command_once() {
     let locks = Locks::new();
@@ -188,7 +189,8 @@ fn who_waits_sees_its_place_and_who_holds() {
     first.kill().expect("it is ours");
     first.wait().expect("it has ended");
     terminal.shows("you are next · slot 0:");
-    // What is not for people who look at it is not shown: in the background, in a pipe, or when they do not want it.
+    // What is not for people who look at it is not shown: in the background, in a pipe, or when
+    // they do not want it.
     let other = Terminal::new(&locks);
     for args in ["run gpu --quiet -- true", "run gpu -- true &", "run gpu -- true 2>&1 | cat"] {
         other.runs(args);

@@ -94,7 +94,8 @@ fn sizes_that_make_no_sense_are_refused() {
     }
 }
 
-/// The lab knows what a safe register with several writers or too many values would be: nothing that it can explore.
+/// The lab knows what a safe register with several writers or too many values would be: nothing
+/// that it can explore.
 #[test]
 fn algorithms_that_need_atomic_registers_are_not_explored_on_weaker_ones() {
     for (args, complaint) in [

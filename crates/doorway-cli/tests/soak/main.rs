@@ -10,12 +10,12 @@
 //!   the first, the second, … the last one.
 //! - `command`: wrappers and commands of `doorway run` are killed at random moments, 1 of 50 kills.
 //!
-//! Each kill is a SIGKILL. Without an argument 3000 are made, and stalled waits are only reported: the
-//! machine may be busy. Exits with 1 after the first violation. No process is left behind.
+//! Each kill is a SIGKILL. Without an argument 3000 are made, and stalled waits are only reported:
+//! the machine may be busy. Exits with 1 after the first violation. No process is left behind.
 //!
-//! A trap after each instruction takes up to 30 µs on a virtual machine, so a soak of all parts ends
-//! before every instruction of every operation has been tried: it says how many operations are done.
-//! They are covered evenly from the start. `-- 200000 steps` does nothing else.
+//! A trap after each instruction takes up to 30 µs on a virtual machine, so a soak of all parts
+//! ends before every instruction of every operation has been tried: it says how many operations are
+//! done. They are covered evenly from the start. `-- 200000 steps` does nothing else.
 
 #![deny(unsafe_code)]
 

@@ -91,8 +91,8 @@ pub(crate) struct Watched {
 /// The shared page.
 pub(crate) struct Page {
     counts: [AtomicU64; COUNTS],
-    /// Not zero if a wait that is stalled for too long is a violation: in a soak that was asked for. A short run on
-    /// a busy machine only reports it.
+    /// Not zero if a wait that is stalled for too long is a violation: in a soak that was asked
+    /// for. A short run on a busy machine only reports it.
     pub(crate) judges_waits: AtomicU64,
     /// The longest stalled wait and the longest wait, in nanoseconds.
     pub(crate) stalled: AtomicU64,

@@ -1,11 +1,11 @@
 //! Measures stalled waits: how long a live process waits although nothing delays it.
 //!
-//! The time in which a thread of the waiting process, or of another live one of the same lock, is ready
-//! to run and gets no processor is not counted, as the kernel tells it (`/proc/PID/task/TID/schedstat`):
-//! a process that was granted a slot and does not run yet delays the ones behind it. A busy machine
-//! makes every wait longer, and says nothing about the lock. The kernel adds that time up when the
-//! thread runs; so while one is ready to run, nothing is judged, but for a wait that lasts too long
-//! whatever delays it.
+//! The time in which a thread of the waiting process, or of another live one of the same lock, is
+//! ready to run and gets no processor is not counted, as the kernel tells it
+//! (`/proc/PID/task/TID/schedstat`): a process that was granted a slot and does not run yet delays
+//! the ones behind it. A busy machine makes every wait longer, and says nothing about the lock. The
+//! kernel adds that time up when the thread runs; so while one is ready to run, nothing is judged,
+//! but for a wait that lasts too long whatever delays it.
 
 use std::{fs, sync::atomic::Ordering::SeqCst};
 
@@ -33,8 +33,8 @@ impl Stall {
         Self { pid, since: now(), starved: starved(&[pid]) }
     }
 
-    /// Measures the wait of a process that nothing has delayed since then, given all processes of the
-    /// lock. Returns whether it is stalled for too long.
+    /// Measures the wait of a process that nothing has delayed since then, given all processes of
+    /// the lock. Returns whether it is stalled for too long.
     pub(crate) fn is_too_long(&mut self, page: &Page, pid: i32, all: &[i32], since: u64) -> bool {
         if (self.pid, self.since) != (pid, since) {
             *self = Self { pid, since, starved: None };
@@ -61,8 +61,8 @@ impl Stall {
     }
 }
 
-/// Returns for how many nanoseconds threads of processes have been ready to run and had no processor;
-/// `None` if a process has ended.
+/// Returns for how many nanoseconds threads of processes have been ready to run and had no
+/// processor; `None` if a process has ended.
 fn starved(pids: &[i32]) -> Option<u64> {
     let starved = |text: &String| text.split_whitespace().nth(1)?.parse::<u64>().ok();
     pids.iter()

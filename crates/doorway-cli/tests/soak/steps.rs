@@ -166,7 +166,10 @@ impl Stepper<'_> {
                 match late {
                     NotYet::Late(late) if stall.goes_on(self.page) => place = late,
                     late => {
-                        return Err(format!("a live process waits: {late:?}: {:#?}", lock.status()));
+                        return Err(format!(
+                            "a live process waits: {late:?}: {:#?}",
+                            lock.status()
+                        ));
                     }
                 }
             }

@@ -131,8 +131,8 @@ pub(crate) fn die() -> ! {
     }
 }
 
-/// Where this process counts the instructions that it has executed since it is stepped, and after how
-/// many it is killed.
+/// Where this process counts the instructions that it has executed since it is stepped, and after
+/// how many it is killed.
 static EXECUTED: OnceLock<&'static AtomicU64> = OnceLock::new();
 static MOST: AtomicU64 = AtomicU64::new(0);
 

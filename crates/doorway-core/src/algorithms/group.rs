@@ -40,7 +40,8 @@ pub(crate) fn fits<A: Algorithm>(size: Size) -> Result<(), Unfit> {
     Ok(())
 }
 
-/// Waits until one register or the other holds what is asked for, looking at the one and then at the other.
+/// Waits until one register or the other holds what is asked for, looking at the one and then at
+/// the other.
 #[inline(always)]
 #[track_caller]
 fn wait_either<M, A, B>(

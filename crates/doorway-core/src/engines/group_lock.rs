@@ -1,13 +1,15 @@
-//! Sessions in one word, with a line of sleepers and places that can be given up: the engine of the crate `doorway`'s group
-//! lock. It keeps what paper 002 (He, Gopalakrishnan, Gafni) asks of a group lock, with compare-and-swap instead of reads and
-//! writes. See [`mod@hall`] for how it works.
+//! Sessions in one word, with a line of sleepers and places that can be given up: the engine of the
+//! crate `doorway`'s group lock. It keeps what paper 002 (He, Gopalakrishnan, Gafni) asks of a
+//! group lock, with compare-and-swap instead of reads and writes. See [`mod@hall`] for how it
+//! works.
 //!
-//! Promises session exclusion, FCFS between sessions, concurrent occupancy and freedom from starvation. What it does not keep
-//! is that entry, unless somebody conflicts, and exit take a bounded number of steps: some wait until nobody else has the line,
-//! which is a few steps of that one's. Tolerates no crash.
+//! Promises session exclusion, FCFS between sessions, concurrent occupancy and freedom from
+//! starvation. What it does not keep is that entry, unless somebody conflicts, and exit take a
+//! bounded number of steps: some wait until nobody else has the line, which is a few steps of that
+//! one's. Tolerates no crash.
 //!
-//! `BATCHING` is how often one in line may be passed; with more than none there is no FCFS. `ALONE` gives each process a session
-//! of its own, whatever it asks for.
+//! `BATCHING` is how often one in line may be passed; with more than none there is no FCFS. `ALONE`
+//! gives each process a session of its own, whatever it asks for.
 
 pub mod hall;
 mod line;
@@ -27,7 +29,8 @@ use crate::{
 pub struct ParkedSessions<const BATCHING: u32 = 0, const ALONE: bool = false> {
     inside: Register<u64>,
     line: Register<Line<u32>>,
-    /// Who comes to take the line, and whose turn that is. Here that is in order; natively it is as the system's lock has it.
+    /// Who comes to take the line, and whose turn that is. Here that is in order; natively it is as
+    /// the system's lock has it.
     comes: Register<u64>,
     turn: Register<u64>,
     /// One turn: they are counted in the topmost bits of a word, so that they wrap around.

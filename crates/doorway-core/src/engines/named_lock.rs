@@ -1,5 +1,5 @@
-//! The engine of named locks: slots that a killed process does not take with it. See [`Table`] for how it
-//! works, and `docs/algorithms/named-lock.md` for why it is right.
+//! The engine of named locks: slots that a killed process does not take with it. See [`Table`] for
+//! how it works, and `docs/algorithms/named-lock.md` for why it is right.
 //!
 //! | file | what it has |
 //! |---|---|
@@ -12,10 +12,10 @@
 //! | `manage` | resize, drain, resume, remove |
 //! | `sessions` | numbers for the names of sessions |
 //!
-//! Promises k-exclusion, or exclusion of sessions, entry in the order of the queue, and freedom from
-//! deadlock, whichever process is killed at whichever step, also during recovery. Not starvation freedom:
-//! a process that always comes too late for the table lock never gets a ticket. Tolerates no process
-//! that stops with the table lock and is not dead.
+//! Promises k-exclusion, or exclusion of sessions, entry in the order of the queue, and freedom
+//! from deadlock, whichever process is killed at whichever step, also during recovery. Not
+//! starvation freedom: a process that always comes too late for the table lock never gets a ticket.
+//! Tolerates no process that stops with the table lock and is not dead.
 
 mod entries;
 mod fast_path;
@@ -85,8 +85,8 @@ impl<Q> Engine<Q> {
             names.extend((0..size.n).map(|p| array.at(p)));
         }
         let table = Table::new(layout, size.n, size.k, has_sessions, Home::Process(0));
-        // Every process owns an entry, and has asked for a session before. A process that comes back after
-        // a kill has to claim an entry.
+        // Every process owns an entry, and has asked for a session before. A process that comes
+        // back after a kill has to claim an entry.
         layout.begin(table.used(), size.n as u32);
         (0..size.n).for_each(|p| layout.begin(table.owner(p), Some(Owner::new(p, 0))));
         names

@@ -1,9 +1,11 @@
-//! Tickets in one word, with sleepers and places that can be given up: the engine of the crate `doorway`'s semaphore, after
-//! the ticket algorithm of Fischer, Lynch, Burns and Borodin (paper 003, Figure 2). See [`mod@line`] for how it works.
+//! Tickets in one word, with sleepers and places that can be given up: the engine of the crate
+//! `doorway`'s semaphore, after the ticket algorithm of Fischer, Lynch, Burns and Borodin (paper
+//! 003, Figure 2). See [`mod@line`] for how it works.
 //!
-//! Promises k-exclusion, k-FCFS and freedom from starvation: tickets become valid in the order in which they were issued. Tolerates
-//! no crash: who stops between making a ticket valid and waking its holder leaves a sleeper behind. For the same reason it
-//! has no FIFO enabling with several slots: one sleeper may be woken while another, before it, is about to be.
+//! Promises k-exclusion, k-FCFS and freedom from starvation: tickets become valid in the order in
+//! which they were issued. Tolerates no crash: who stops between making a ticket valid and waking
+//! its holder leaves a sleeper behind. For the same reason it has no FIFO enabling with several
+//! slots: one sleeper may be woken while another, before it, is about to be.
 //!
 //! Here the word is narrower than what ships, so that the checker sees its numbers wrap around.
 
@@ -110,8 +112,9 @@ impl Algorithm for ParkedTicket {
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
         fits::<Self>(size)?;
-        // Room for everybody, and for some who have gone. With one slot that is enough for ever, and few enough to see the
-        // numbers wrap around; with more, a ticket may have been valid for as long as others make passages.
+        // Room for everybody, and for some who have gone. With one slot that is enough for ever,
+        // and few enough to see the numbers wrap around; with more, a ticket may have been valid
+        // for as long as others make passages.
         let free = (size.n + size.k + 1).next_power_of_two().ilog2() + 1;
         let format = Format { free, issued: if size.k == 1 { free } else { free + 2 } };
         if free > 16 {

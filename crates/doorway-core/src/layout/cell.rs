@@ -110,8 +110,8 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// Registers that were asked for together. However many they are, they are one entry: a table of n² registers of which few
-/// are ever touched costs next to nothing.
+/// Registers that were asked for together. However many they are, they are one entry: a table of n²
+/// registers of which few are ever touched costs next to nothing.
 pub(super) struct Block {
     pub(super) name: String,
     pub(super) shape: Shape,
@@ -141,7 +141,8 @@ pub(super) struct Places {
     /// Where in a process's own registers row 0 is, and how far on the next row is.
     pub(super) first: usize,
     pub(super) step: usize,
-    /// Words from a line to the one below it: in the next band, or in the next row of nobody's lines.
+    /// Words from a line to the one below it: in the next band, or in the next row of nobody's
+    /// lines.
     pub(super) band: usize,
 }
 

@@ -10,7 +10,8 @@ fn build<A>(n: usize, build: impl Fn(&mut Layout) -> A) -> (A, Layout) {
     built
 }
 
-/// The handles lead to the words that the cells are in, no two to the same one, and all inside the arena.
+/// The handles lead to the words that the cells are in, no two to the same one, and all inside the
+/// arena.
 fn assert_placed(layout: &Layout, handles: &[(String, usize)]) {
     let cells: BTreeSet<_> = layout.cells().map(|cell| (cell.name(), cell.index)).collect();
     assert_eq!(cells, handles.iter().cloned().collect());

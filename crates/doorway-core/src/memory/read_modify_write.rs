@@ -35,10 +35,11 @@ pub trait FetchAndAdd: Registers {
     fn fetch_and_add(&mut self, register: Register<u64>, add: u64) -> Result<u64, Self::Halt>;
 }
 
-/// Transactions: a read, a local computation and a write of one variable, all in one step. The model of
-/// Fischer, Lynch, Burns and Borodin 1985.
+/// Transactions: a read, a local computation and a write of one variable, all in one step. The
+/// model of Fischer, Lynch, Burns and Borodin 1985.
 pub trait Transactions: Memory {
-    /// Replaces the variable's value `v` by `change(v).0`; returns `change(v).1`. `change` may be called more than once.
+    /// Replaces the variable's value `v` by `change(v).0`; returns `change(v).1`. `change` may be
+    /// called more than once.
     ///
     /// # Errors
     /// In the lab, where a process may stop here.

@@ -17,8 +17,8 @@ pub type Done<'a, A, R, W, T> = (Keep<'a, A, R, W>, T);
 
 /// Where the registers of an instance are.
 ///
-/// What it gives must be the same words each time. An arena that starts a line of the machine pads registers from one another;
-/// mapped files do, as they start a page.
+/// What it gives must be the same words each time. An arena that starts a line of the machine pads
+/// registers from one another; mapped files do, as they start a page.
 pub trait Arena {
     /// What they are made of.
     type Word: Word;
@@ -128,8 +128,8 @@ impl<A: Algorithm, W: Word + From<u64>> Instance<A, Own<W>> {
 }
 
 impl<A: Algorithm, S: Arena> Instance<A, S> {
-    /// Builds the algorithm on an arena that is given, and sets it to the initial values. Whoever calls this makes sure that
-    /// nobody uses it yet.
+    /// Builds the algorithm on an arena that is given, and sets it to the initial values. Whoever
+    /// calls this makes sure that nobody uses it yet.
     ///
     /// # Errors
     /// When the algorithm cannot serve that size, or its values do not fit the arena.
@@ -137,7 +137,8 @@ impl<A: Algorithm, S: Arena> Instance<A, S> {
         Self::on(size, arena, initialise)
     }
 
-    /// Builds the algorithm on an arena that has been [laid out](Self::lay_out) for the same algorithm and size.
+    /// Builds the algorithm on an arena that has been [laid out](Self::lay_out) for the same
+    /// algorithm and size.
     ///
     /// # Errors
     /// When the algorithm cannot serve that size, or its values do not fit the arena.
@@ -188,7 +189,8 @@ impl<A: Algorithm, W: Word, S: Arena<Word = W>> Instance<A, S> {
     /// One whole passage of process `p`, with `inside` in the critical section.
     ///
     /// # Errors
-    /// When the wait is given up, in which case `inside` has not run and the place is **not** yet abandoned.
+    /// When the wait is given up, in which case `inside` has not run and the place is **not** yet
+    /// abandoned.
     #[inline]
     pub fn passage<'a, R: Relax, T>(
         &'a self,

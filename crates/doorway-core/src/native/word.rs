@@ -1,4 +1,5 @@
-//! What registers are made of: words whose operations have one total order, with and without read-modify-write.
+//! What registers are made of: words whose operations have one total order, with and without
+//! read-modify-write.
 
 use core::sync::atomic::{
     AtomicU64,
@@ -8,7 +9,8 @@ use core::sync::atomic::{
 
 /// An atomic 64-bit word that is read and written. All accesses to such words have one total order.
 pub trait Word {
-    /// The most bits that a register may have: more than a word's only where double words are as good as these.
+    /// The most bits that a register may have: more than a word's only where double words are as
+    /// good as these.
     const BITS: u32 = u64::BITS;
     /// Reads.
     fn load(&self) -> u64;
@@ -55,13 +57,14 @@ impl ReadModifyWrite for AtomicU64 {
     }
 }
 
-/// A word that is loaded and stored and nothing else, for memory on which a read-modify-write instruction is not wanted or
-/// not there: a device, another machine's memory behind a bridge.
+/// A word that is loaded and stored and nothing else, for memory on which a read-modify-write
+/// instruction is not wanted or not there: a device, another machine's memory behind a bridge.
 ///
-/// A sequentially consistent store is such an instruction on x86-64, `xchg`. So stores are releases here, loads are
-/// acquires, and after each of them comes a sequentially consistent fence, which touches no shared memory. As fences have
-/// one order and there is one between any two accesses of a process, all accesses have one, too. `tests/loom.rs` runs
-/// algorithms on loom's words with these very fences.
+/// A sequentially consistent store is such an instruction on x86-64, `xchg`. So stores are releases
+/// here, loads are acquires, and after each of them comes a sequentially consistent fence, which
+/// touches no shared memory. As fences have one order and there is one between any two accesses of
+/// a process, all accesses have one, too. `tests/loom.rs` runs algorithms on loom's words with
+/// these very fences.
 ///
 /// There are no double words with them: these are written by compare-and-swap.
 ///

@@ -1,8 +1,9 @@
 //! A bounded timestamp system with reads and writes alone, O(n) of them for each operation.
 //!
-//! **A reconstruction**, in the spirit of Dwork, Herlihy, Plotkin and Waarts, *Time-lapse snapshots* (SIAM J. Comput. 28, 1999),
-//! which Zehavi cites for it; not the published text. Labels of nested components in 1..=5 (after Dolev and Shavit; Gawlick,
-//! Lynch and Shavit) on a weak snapshot, in which a scanner may be handed a label that was replaced while it looked. What is
+//! **A reconstruction**, in the spirit of Dwork, Herlihy, Plotkin and Waarts, *Time-lapse
+//! snapshots* (SIAM J. Comput. 28, 1999), which Zehavi cites for it; not the published text. Labels
+//! of nested components in 1..=5 (after Dolev and Shavit; Gawlick, Lynch and Shavit) on a weak
+//! snapshot, in which a scanner may be handed a label that was replaced while it looked. What is
 //! known of it is what was explored and tested: `docs/timestamps.md`.
 //!
 //! | register | writer | readers | content |
@@ -12,9 +13,10 @@
 //! | `M[p]` | p | all | p's label |
 //! | `S[p][q]` | p | q | p's label before an update that q's look overlaps, and the colour that this answers |
 //!
-//! The order of the accesses *is* the algorithm: most mutants below are nothing but another order. A Scan is 4(n-1) reads and a
-//! write; a Label 6(n-1) reads and at most n+2 writes. Both are wait-free. Colours have 2 bits and components 3, so all of it
-//! fits machine words for n ≤ 21 and double words for n ≤ 42.
+//! The order of the accesses *is* the algorithm: most mutants below are nothing but another order.
+//! A Scan is 4(n-1) reads and a write; a Label 6(n-1) reads and at most n+2 writes. Both are
+//! wait-free. Colours have 2 bits and components 3, so all of it fits machine words for n ≤ 21 and
+//! double words for n ≤ 42.
 
 use alloc::{vec, vec::Vec};
 
@@ -174,7 +176,8 @@ impl Bounded {
         Ok((labels, shown))
     }
 
-    /// A label for `p` that is later than all that it sees, and the colours that it has shown for that.
+    /// A label for `p` that is later than all that it sees, and the colours that it has shown for
+    /// that.
     #[inline]
     fn choose<M: Registers>(
         &self,
@@ -202,7 +205,8 @@ impl Bounded {
         })
     }
 
-    /// Saves `p`'s label for all who began to look since it last did, unless they look anew meanwhile.
+    /// Saves `p`'s label for all who began to look since it last did, unless they look anew
+    /// meanwhile.
     #[inline]
     fn hand_over<M: Registers>(
         &self,
@@ -252,7 +256,8 @@ fn colour<M: Memory>(m: &M, announced: u32, answered: u32, shown: u32) -> u32 {
 impl<M: Registers> LabelScan<M> for Bounded {
     #[inline]
     fn label(&self, m: &mut M, p: usize, mirrors: Mirrors) -> Result<Mirrors, M::Halt> {
-        // The handshake comes after the snapshot: what is saved for a scanner must not be older than what it replaces.
+        // The handshake comes after the snapshot: what is saved for a scanner must not be older
+        // than what it replaces.
         let early =
             if m.mutant("handshake-before-snapshot") { Some(self.looked_at(m, p)?) } else { None };
         let (label, shown) = self.choose(m, p, &mirrors)?;
@@ -278,7 +283,8 @@ impl<M: Registers> LabelScan<M> for Bounded {
     }
 }
 
-/// Ways to get it wrong, each of which a test of the timestamp system catches: name, and what is changed.
+/// Ways to get it wrong, each of which a test of the timestamp system catches: name, and what is
+/// changed.
 pub const MUTANTS: &[(&str, &str)] = &[
     ("one-bit-handshake", "a scanner shows the other of two colours"),
     ("no-announcement", "an updater does not say which colours it is about to answer"),

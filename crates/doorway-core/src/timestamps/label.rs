@@ -1,8 +1,8 @@
 //! Labels: which of two is later, and which one is later than all.
 //!
-//! A label has n-1 components in 1..=5. Read as a path in a tree, 1 and 2 are the nodes that lead into the cycle 3 → 4 → 5 → 3 of
-//! each level, and they keep a level from going round while somebody still stands where it would come by (mutant
-//! `no-low-nodes`).
+//! A label has n-1 components in 1..=5. Read as a path in a tree, 1 and 2 are the nodes that lead
+//! into the cycle 3 → 4 → 5 → 3 of each level, and they keep a level from going round while
+//! somebody still stands where it would come by (mutant `no-low-nodes`).
 
 use alloc::vec::Vec;
 
@@ -29,7 +29,8 @@ fn before(a: u32, b: u32) -> bool {
     if a < 3 || b < 3 { a < b } else { next(a) == b }
 }
 
-/// Whether label `a` of process `i` is before label `b` of process `j`: by the first component that differs, then by id.
+/// Whether label `a` of process `i` is before label `b` of process `j`: by the first component that
+/// differs, then by id.
 fn precedes(a: &Digits, i: usize, b: &Digits, j: usize) -> bool {
     match a.first_difference(b) {
         Some(h) => before(a.get(h), b.get(h)),
@@ -40,8 +41,8 @@ fn precedes(a: &Digits, i: usize, b: &Digits, j: usize) -> bool {
 /// How many are before each process, by counting.
 ///
 /// # Panics
-/// If the labels cannot be put in line. The relation goes round in circles on three labels at 3, 4 and 5 of one level, which is
-/// never seen if the snapshot is one; a sort would not notice.
+/// If the labels cannot be put in line. The relation goes round in circles on three labels at 3, 4
+/// and 5 of one level, which is never seen if the snapshot is one; a sort would not notice.
 pub(super) fn ranks(labels: &[Digits]) -> Digits {
     let n = labels.len();
     let format = Format::up_to(n - 1, n);
@@ -55,8 +56,9 @@ pub(super) fn ranks(labels: &[Digits]) -> Digits {
     ranks
 }
 
-/// A label for process `i` that is later than all of `labels`, of which `last` has the latest. `crowd` says how many others have
-/// to share a prefix of the latest label, of so many components, for that prefix to be left.
+/// A label for process `i` that is later than all of `labels`, of which `last` has the latest.
+/// `crowd` says how many others have to share a prefix of the latest label, of so many components,
+/// for that prefix to be left.
 pub(super) fn later(
     i: usize,
     labels: &[Digits],
@@ -125,7 +127,8 @@ mod tests {
         ranks(&[label(&[3, 1]), label(&[4, 1]), label(&[5, 1])]);
     }
 
-    /// Whoever takes a label one after the other is last, for as long as one likes, and nobody else changes place.
+    /// Whoever takes a label one after the other is last, for as long as one likes, and nobody else
+    /// changes place.
     #[test]
     fn a_new_label_is_later_than_all() {
         for n in 1..=6 {

@@ -1,7 +1,9 @@
-//! The timestamp system that does what it is meant to do in one step: a line of processes in one variable.
+//! The timestamp system that does what it is meant to do in one step: a line of processes in one
+//! variable.
 //!
-//! It is the specification, as code: Zehavi's algorithm is explored on it, without the many steps of a construction. Natively it
-//! works as well, by compare-and-swap, as far as a line of n ids fits a double word: up to n = 25.
+//! It is the specification, as code: Zehavi's algorithm is explored on it, without the many steps
+//! of a construction. Natively it works as well, by compare-and-swap, as far as a line of n ids
+//! fits a double word: up to n = 25.
 
 use super::{LabelScan, Timestamps};
 use crate::{

@@ -10,8 +10,8 @@ use std::{
 
 use doorway_core::{Algorithm, Problem, Session, Size};
 
-/// What the lock is for. It notes what goes wrong instead of panicking: a process that panics inside leaves the others
-/// waiting for ever, and the test with them.
+/// What the lock is for. It notes what goes wrong instead of panicking: a process that panics
+/// inside leaves the others waiting for ever, and the test with them.
 pub(crate) struct Room {
     /// How many may be inside at once.
     pub(crate) slots: u64,
@@ -40,8 +40,8 @@ impl Room {
         }
     }
 
-    /// How many have to have been inside at once for nobody to say that the lock keeps out whom it need not: all slots are
-    /// used, or two of one session are there together.
+    /// How many have to have been inside at once for nobody to say that the lock keeps out whom it
+    /// need not: all slots are used, or two of one session are there together.
     pub(crate) fn wanted(&self) -> u64 {
         if self.has_sessions() { self.slots.min(2) } else { self.slots }
     }
@@ -50,8 +50,9 @@ impl Room {
         self.sessions.len() > 1
     }
 
-    /// Goes in and out. Every eighth time it lets the others run, who run into a lock that is taken, also where there are
-    /// fewer cores than processes; with `linger` until there is nobody missing, or for so many times.
+    /// Goes in and out. Every eighth time it lets the others run, who run into a lock that is
+    /// taken, also where there are fewer cores than processes; with `linger` until there is nobody
+    /// missing, or for so many times.
     pub(crate) fn visit(&self, session: Session, linger: u32) {
         self.sessions[session.0 as usize].fetch_add(1, SeqCst);
         let now = self.inside.fetch_add(1, SeqCst) + 1;
@@ -59,7 +60,8 @@ impl Room {
         let visits = self.visits.load(Relaxed);
         if visits.is_multiple_of(8) {
             thread::yield_now();
-            // Those who are not inside may all be waiting for another session: then nobody will come.
+            // Those who are not inside may all be waiting for another session: then nobody will
+            // come.
             let linger = if self.has_sessions() { linger.min(50) } else { linger };
             for _ in 0..linger {
                 if self.inside.load(SeqCst) >= self.wanted() {
@@ -112,8 +114,8 @@ pub(crate) fn sizes<A: Algorithm>(n: usize) -> Vec<Size> {
     sizes
 }
 
-/// What process `p` asks for in each of its passages, one after the other: all there is, each process in an order of its
-/// own.
+/// What process `p` asks for in each of its passages, one after the other: all there is, each
+/// process in an order of its own.
 pub(crate) fn requests<R: doorway_core::Request>(size: Size, p: usize) -> impl Iterator<Item = R> {
     let all = R::all(size);
     let mut state = p as u64;

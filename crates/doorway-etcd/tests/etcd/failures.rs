@@ -114,8 +114,8 @@ async fn a_holder_that_was_stopped_past_its_lease_writes_nothing() {
     judged(&cluster.gateway());
 }
 
-/// All keys of the lock are deleted at once, as an administrator may who repairs it. The next client finds no lock, makes it anew and
-/// enters, so the holder has to be told.
+/// All keys of the lock are deleted at once, as an administrator may who repairs it. The next
+/// client finds no lock, makes it anew and enters, so the holder has to be told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_holder_learns_that_the_keys_of_its_lock_were_deleted() {
     let (cluster, notes) = (Cluster::start(1), Notes::here());
@@ -135,7 +135,8 @@ async fn a_holder_learns_that_the_keys_of_its_lock_were_deleted() {
     assert!(permit.is_lost());
 }
 
-/// Nothing comes from any endpoint, and nothing says so. It must be told that it has lost before somebody else is in.
+/// Nothing comes from any endpoint, and nothing says so. It must be told that it has lost before
+/// somebody else is in.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_client_that_is_cut_off_learns_that_it_has_lost_before_another_is_in() {
     let (cluster, notes) = (Cluster::start(3), Notes::here());
@@ -192,7 +193,8 @@ async fn a_client_that_is_cut_off_learns_that_it_has_lost_before_another_is_in()
     judged_with(&cluster.gateway(), Which::Mutex, &notes);
 }
 
-/// The holder leaves, and nobody can tell the one that waits: its connections are cut, and then broken.
+/// The holder leaves, and nobody can tell the one that waits: its connections are cut, and then
+/// broken.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_happened_while_the_watch_was_broken_is_seen() {
     let (cluster, notes) = (Cluster::start(1), Notes::here());

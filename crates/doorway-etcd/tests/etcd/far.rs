@@ -145,8 +145,8 @@ async fn a_long_line_goes_in_by_itself_and_tells_few() {
     }
     let told = (crowd.gateway.events_sent() - before) / 10;
     println!("{told} events for each of ten passages, of places behind one another");
-    // Its own grant and end, and the same for its successor. A client or two may have read the line again, and follow
-    // it now that it is short. If all twelve did, there would be more than 36.
+    // Its own grant and end, and the same for its successor. A client or two may have read the line
+    // again, and follow it now that it is short. If all twelve did, there would be more than 36.
     assert!(told <= 20, "{told} events for one passage");
     crowd.ends().await;
 }
@@ -178,7 +178,8 @@ async fn places_in_the_middle_give_up_and_are_killed() {
     crowd.ends().await;
 }
 
-/// The slot is free, and the first waiter slow, when a place far back leaves: the place behind that one is not next.
+/// The slot is free, and the first waiter slow, when a place far back leaves: the place behind that
+/// one is not next.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_place_far_back_does_not_overtake() {
     let _busy = BUSY.lock().await;
@@ -196,7 +197,8 @@ async fn a_place_far_back_does_not_overtake() {
     crowd.ends().await;
 }
 
-/// A place far back is granted the slot by itself, and killed with it. The next is told, and goes in.
+/// A place far back is granted the slot by itself, and killed with it. The next is told, and goes
+/// in.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_holder_from_far_back_is_killed_and_another_loses_its_place() {
     let _busy = BUSY.lock().await;
@@ -293,7 +295,8 @@ async fn sessions_in_a_long_line() {
     assert_eq!(crowd.ends().await.most_inside, 8);
 }
 
-/// The last in line leaves, and a client that waits far back already enters once more: it stands behind the last but one.
+/// The last in line leaves, and a client that waits far back already enters once more: it stands
+/// behind the last but one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_client_far_back_enters_again_behind_one_that_has_left() {
     let _busy = BUSY.lock().await;
@@ -315,7 +318,8 @@ async fn a_client_far_back_enters_again_behind_one_that_has_left() {
     judged_with(&gateway, which, &notes);
 }
 
-/// All connections break while the line moves on. The places far back read the line again, and go in.
+/// All connections break while the line moves on. The places far back read the line again, and go
+/// in.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn watches_far_back_are_broken() {
     let _busy = BUSY.lock().await;

@@ -1,4 +1,5 @@
-//! What is wrong with where the store is, who one is there, or which lock is meant; TLS and passwords.
+//! What is wrong with where the store is, who one is there, or which lock is meant; TLS and
+//! passwords.
 
 use doorway_etcd::{Kind, Store};
 use kit::{
@@ -114,7 +115,8 @@ async fn passwords() {
     says(&error, &["etcdctl role grant-permission", "/doorway/"]);
 }
 
-/// etcd forgets tokens after five minutes without use, and all of them when it is told to ask for no passwords, and then to ask again.
+/// etcd forgets tokens after five minutes without use, and all of them when it is told to ask for
+/// no passwords, and then to ask again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_that_etcd_has_forgotten_is_renewed() {
     let (cluster, place, notes) =
@@ -173,7 +175,8 @@ async fn certificates() {
     );
     one_passage(config().with_ca(&ca).with_identity(&own[0], &own[1])).await;
     judged(&cluster.gateway());
-    // It does not say who it is; it does not know the server; it says who it is to one who is somebody else.
+    // It does not say who it is; it does not know the server; it says who it is to one who is
+    // somebody else.
     let others = Certificates::new();
     let [their_ca, their_own] = [others.file("ca.pem"), others.file("client.pem")];
     for config in [

@@ -1,4 +1,5 @@
-//! The judge is judged: bad histories and bad notes, each of which it must catch, and good ones that it must not complain about.
+//! The judge is judged: bad histories and bad notes, each of which it must catch, and good ones
+//! that it must not complain about.
 
 use crate::kit::{
     history::{Change, Event, Mark, mark},

@@ -6,7 +6,8 @@ use crate::kit::{
     worker::{Random, TTL},
 };
 
-/// All that two clients have sent arrives a second time, when one of them holds and the other waits. Nothing comes of it, and they go on.
+/// All that two clients have sent arrives a second time, when one of them holds and the other
+/// waits. Nothing comes of it, and they go on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn late_duplicates_leave_no_ghosts() {
     let (cluster, notes, which) = (Cluster::start(1), Notes::here(), Which::Mutex);
@@ -37,7 +38,8 @@ async fn late_duplicates_leave_no_ghosts() {
     // And once more when nobody is in line.
     proxy.repeat_everything().await.expect("the node listens");
     judged_with(&gateway, which, &notes);
-    // When the clients are gone, their counters are, too. What comes now may bring back a lease, and places on it, but nobody keeps it alive.
+    // When the clients are gone, their counters are, too. What comes now may bring back a lease,
+    // and places on it, but nobody keeps it alive.
     for worker in &workers {
         worker.store.close().await.expect("it gives everything back");
     }

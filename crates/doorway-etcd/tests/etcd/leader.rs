@@ -28,11 +28,13 @@ async fn goes_in(notes: &Notes, who: usize, since: i64) {
     until(Duration::from_secs(30), "it went in again", || notes.all().iter().any(went_in)).await;
 }
 
-/// A lease outlives the choice of a leader, even one that has to be repeated, or clients have to take themselves for lost meanwhile.
+/// A lease outlives the choice of a leader, even one that has to be repeated, or clients have to
+/// take themselves for lost meanwhile.
 const LEASE: Duration = Duration::from_secs(10);
 
-/// With the settings that etcd has by itself a choice takes 1 to 2 s. Where the processor is busy with other things it may go on for longer than a
-/// lease, and then clients lose theirs, as they should: such a run says nothing, and is made again.
+/// With the settings that etcd has by itself a choice takes 1 to 2 s. Where the processor is busy
+/// with other things it may go on for longer than a lease, and then clients lose theirs, as they
+/// should: such a run says nothing, and is made again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_killed_leader_twice() {
     let _busy = BUSY.lock().await;
@@ -85,8 +87,9 @@ async fn a_leader_is_killed_twice() -> bool {
     true
 }
 
-/// Some stay inside and write; others come and go. When a leader wakes up that has slept for longer than a lease, etcd 3.4.23 ends leases that
-/// were kept alive meanwhile. Then their holders hold nothing in the store: they are told, and what they write is refused.
+/// Some stay inside and write; others come and go. When a leader wakes up that has slept for longer
+/// than a lease, etcd 3.4.23 ends leases that were kept alive meanwhile. Then their holders hold
+/// nothing in the store: they are told, and what they write is refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_leader_that_sleeps_for_longer_than_a_lease() {
     const STAY: usize = 3;
@@ -129,7 +132,8 @@ async fn a_leader_that_sleeps_for_longer_than_a_lease() {
     tokio::time::sleep(Duration::from_secs(3)).await;
     let by_etcd = stay.iter().filter(|holder| holder.is_finished()).count();
     if by_etcd == 0 {
-        // That is a matter of chance. So that somebody loses, the lease of the first in line is ended here.
+        // That is a matter of chance. So that somebody loses, the lease of the first in line is
+        // ended here.
         let id = serde_json::json!({"ID": first_lease(&cluster.gateway()).to_string()});
         cluster.gateway().post("/v3/lease/revoke", &id).expect("it is there");
         until(Duration::from_secs(20), "its holder knows", || {

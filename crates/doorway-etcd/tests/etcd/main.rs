@@ -1,8 +1,10 @@
-//! The locks on etcd, against servers that the tests start, stop and kill themselves. The judge (`kit/judge.rs`) decides.
+//! The locks on etcd, against servers that the tests start, stop and kill themselves. The judge
+//! (`kit/judge.rs`) decides.
 //!
 //!     cargo test --package doorway-etcd --test etcd -- --nocapture
 //!
-//! prints what was measured. Longer: `DOORWAY_ETCD_PASSAGES` (see `order.rs`), `DOORWAY_ETCD_STORM` (see `storm.rs`).
+//! prints what was measured. Longer: `DOORWAY_ETCD_PASSAGES` (see `order.rs`), `DOORWAY_ETCD_STORM`
+//! (see `storm.rs`).
 //!
 //! What a check can catch was tried by changing the crate; each was undone:
 //!

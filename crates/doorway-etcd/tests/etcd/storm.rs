@@ -1,4 +1,5 @@
-//! Everything at once, at random: clients are killed and stopped, nodes are killed and stopped, one at a time. The judge reads the store.
+//! Everything at once, at random: clients are killed and stopped, nodes are killed and stopped, one
+//! at a time. The judge reads the store.
 //!
 //!     DOORWAY_ETCD_STORM=600 cargo test --package doorway-etcd --test etcd -- storm --nocapture
 //!

@@ -1,6 +1,8 @@
-//! One etcd or several, of our own: on free loopback ports, with their data in shared memory, gone when the test is, however it ends.
+//! One etcd or several, of our own: on free loopback ports, with their data in shared memory, gone
+//! when the test is, however it ends.
 //!
-//! Settings are etcd's own but for that, so that elections and leases take as long as they do elsewhere.
+//! Settings are etcd's own but for that, so that elections and leases take as long as they do
+//! elsewhere.
 
 use std::{
     fs::File,
@@ -158,7 +160,8 @@ impl Cluster {
         Gateway::new(node.client)
     }
 
-    /// The number of the node that leads, once there is one that a majority of those who answer names.
+    /// The number of the node that leads, once there is one that a majority of those who answer
+    /// names.
     pub(crate) fn leader(&self) -> usize {
         let started = Instant::now();
         loop {

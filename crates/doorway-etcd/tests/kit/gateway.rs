@@ -1,6 +1,8 @@
-//! etcd's own JSON gateway, over a plain socket: what the tests ask the store without going through the crate that they test.
+//! etcd's own JSON gateway, over a plain socket: what the tests ask the store without going through
+//! the crate that they test.
 //!
-//! HTTP/1.0, so that an answer is what comes until the connection is closed, and a stream one JSON value per line.
+//! HTTP/1.0, so that an answer is what comes until the connection is closed, and a stream one JSON
+//! value per line.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -125,7 +127,8 @@ impl Gateway {
             .collect())
     }
 
-    /// All that ever happened to keys that begin so, up to now: read from revision 1, in no need of what anybody has recorded.
+    /// All that ever happened to keys that begin so, up to now: read from revision 1, in no need of
+    /// what anybody has recorded.
     pub(crate) fn history(&self, prefix: &str) -> Result<Vec<Event>, String> {
         // The last page of what is to be read.
         let marker = format!("{prefix}\u{7f}end of history");

@@ -1,4 +1,5 @@
-//! What there is to judge: keys at revisions, what their names and values mean, and the marks that holders leave.
+//! What there is to judge: keys at revisions, what their names and values mean, and the marks that
+//! holders leave.
 
 use super::judge::Rule;
 
@@ -27,7 +28,8 @@ pub(crate) fn tickets(history: &[Event], lock: &str) -> Vec<i64> {
     places.filter_map(created).collect()
 }
 
-/// The key and the value by which a holder tells the store that it is in, or out, or at work, with its ticket.
+/// The key and the value by which a holder tells the store that it is in, or out, or at work, with
+/// its ticket.
 pub(crate) fn mark(lock: &str, what: Mark) -> (String, String) {
     let value = match what {
         Mark::In { ticket, slot, fence } => format!("in {ticket} {slot} {fence}"),

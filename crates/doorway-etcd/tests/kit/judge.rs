@@ -1,17 +1,20 @@
-//! The judge: reads what happened in the store, revision by revision, and what processes noted, and says what was wrong.
+//! The judge: reads what happened in the store, revision by revision, and what processes noted, and
+//! says what was wrong.
 //!
-//! Of the crate it knows the names of the keys and nothing else. Who may be inside is worked out here again, from the line as it
-//! stood at each revision:
+//! Of the crate it knows the names of the keys and nothing else. Who may be inside is worked out
+//! here again, from the line as it stood at each revision:
 //!
-//! - who has fewer than k with a smaller ticket, and in a group lock nobody of another session with a smaller ticket, is let in, and
-//!   stays so until its place is gone, even if there are fewer slots later;
-//! - who writes that it is in (a [`Mark`], by a guarded write) must have been let in, with a slot that no other has, and
-//!   fewer than there are slots may be in already;
-//! - a slot's key names one who was let in and is still in line, is on its lease, and passes to another only when that place is gone;
+//! - who has fewer than k with a smaller ticket, and in a group lock nobody of another session with
+//!   a smaller ticket, is let in, and stays so until its place is gone, even if there are fewer
+//!   slots later;
+//! - who writes that it is in (a [`Mark`], by a guarded write) must have been let in, with a slot
+//!   that no other has, and fewer than there are slots may be in already;
+//! - a slot's key names one who was let in and is still in line, is on its lease, and passes to
+//!   another only when that place is gone;
 //! - the fencing numbers of those who have a slot one after the other grow;
 //! - a ticket is the revision at which its place was created;
-//! - no ghosts: a place is on the lease of its client, and so goes when the client does; it is taken once in a passage (by the client's
-//!   counter), and at the end nobody is left.
+//! - no ghosts: a place is on the lease of its client, and so goes when the client does; it is
+//!   taken once in a passage (by the client's counter), and at the end nobody is left.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -76,7 +79,8 @@ pub(crate) enum Fault {
         ticket: i64,
         slot: usize,
     },
-    /// By its fencing number a resource would reject it: somebody before it in this slot had that or more.
+    /// By its fencing number a resource would reject it: somebody before it in this slot had that
+    /// or more.
     FenceTooLow {
         ticket: i64,
         slot: usize,
@@ -101,7 +105,8 @@ pub(crate) enum Fault {
     },
 }
 
-/// What was wrong, and when: a revision of the store, or nanoseconds of the clock that processes look at.
+/// What was wrong, and when: a revision of the store, or nanoseconds of the clock that processes
+/// look at.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Complaint {
     pub(crate) when: i64,
@@ -156,7 +161,8 @@ struct Judge {
     now: i64,
 }
 
-/// Judges a lock by all that happened to its keys and to [`Mark`]s. At the end only those may be in line who are named.
+/// Judges a lock by all that happened to its keys and to [`Mark`]s. At the end only those may be in
+/// line who are named.
 pub(crate) fn judge(
     history: &[Event],
     lock: &str,
@@ -304,7 +310,8 @@ impl Judge {
         }
     }
 
-    /// What is wrong with this slot's being taken now, whoever takes it: it does not count who was let in when there were more.
+    /// What is wrong with this slot's being taken now, whoever takes it: it does not count who was
+    /// let in when there were more.
     fn slot_too_many(&self, slot: usize, slots: usize) -> Option<Fault> {
         let &ticket = self.tickets.get(self.slots.get(&slot)?)?;
         if self.rule.drained {

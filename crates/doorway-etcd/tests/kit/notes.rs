@@ -1,7 +1,8 @@
-//! What processes note of their passages, by a clock that is the same for all of this machine, and what the judge makes of it.
+//! What processes note of their passages, by a clock that is the same for all of this machine, and
+//! what the judge makes of it.
 //!
-//! A process notes that it asks *before* it enters, that it is in *after* it was let in, and that it is out *before* it leaves. So what
-//! notes show to overlap did overlap.
+//! A process notes that it asks *before* it enters, that it is in *after* it was let in, and that
+//! it is out *before* it leaves. So what notes show to overlap did overlap.
 
 use std::{collections::HashMap, fmt, str::FromStr};
 
@@ -141,9 +142,10 @@ fn passages(notes: &[Note]) -> Vec<Passage> {
     all
 }
 
-/// Judges what processes noted: who was inside together, and whether they went in in the order of their tickets, and tickets are in the
-/// order of doorways. `tickets` are those that the store has given: each is somebody's, unless somebody asked and was killed or failed before
-/// it could note it. How many went in.
+/// Judges what processes noted: who was inside together, and whether they went in in the order of
+/// their tickets, and tickets are in the order of doorways. `tickets` are those that the store has
+/// given: each is somebody's, unless somebody asked and was killed or failed before it could note
+/// it. How many went in.
 pub(crate) fn judge_notes(
     notes: &[Note],
     rule: Rule,

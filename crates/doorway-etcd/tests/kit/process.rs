@@ -32,7 +32,8 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts this program again as a client of the lock. It says what it does ([`Process::waits_for`]), and takes it word by word.
+    /// Starts this program again as a client of the lock. It says what it does
+    /// ([`Process::waits_for`]), and takes it word by word.
     pub(crate) fn start(
         endpoints: &[String],
         lock: &str,
@@ -122,8 +123,9 @@ impl Drop for Process {
     }
 }
 
-/// What such a process does. Its words: `enter`, `in`, `write`, `leave`; it says when it has done so, and when it is told that it has lost. Or
-/// `work`, until it is `enough`: it says how many passages it made, how many failed, and how many it made in the last two seconds.
+/// What such a process does. Its words: `enter`, `in`, `write`, `leave`; it says when it has done
+/// so, and when it is told that it has lost. Or `work`, until it is `enough`: it says how many
+/// passages it made, how many failed, and how many it made in the last two seconds.
 pub(crate) async fn client(arguments: &str) {
     let [endpoints, lock, which, who] = arguments.split(' ').collect::<Vec<_>>()[..] else {
         panic!("{arguments}")

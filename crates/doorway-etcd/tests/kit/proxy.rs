@@ -1,7 +1,9 @@
-//! What stands between a client and a node: it can be cut, and it remembers what the client has sent.
+//! What stands between a client and a node: it can be cut, and it remembers what the client has
+//! sent.
 //!
-//! Cut, it keeps connections open and passes nothing on, which is how a network that has gone looks from a process: nothing comes,
-//! and nothing says that nothing will. Mended, it passes on what has piled up.
+//! Cut, it keeps connections open and passes nothing on, which is how a network that has gone looks
+//! from a process: nothing comes, and nothing says that nothing will. Mended, it passes on what has
+//! piled up.
 
 use std::{
     io,
@@ -69,8 +71,9 @@ impl Proxy {
         self.severed.send_modify(|count| *count += 1);
     }
 
-    /// Sends the node once more what the client has sent it on each of its connections so far, each on a new one: late duplicates of
-    /// all requests, in one go. Waits until the node has answered and says no more. How many bytes it sent, and how many came back.
+    /// Sends the node once more what the client has sent it on each of its connections so far, each
+    /// on a new one: late duplicates of all requests, in one go. Waits until the node has answered
+    /// and says no more. How many bytes it sent, and how many came back.
     pub(crate) async fn repeat_everything(&self) -> io::Result<(usize, usize)> {
         let connections = self.sent.lock().expect("nobody panics").clone();
         let (mut sent, mut answered) = (0, 0);

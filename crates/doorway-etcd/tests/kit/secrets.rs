@@ -57,7 +57,8 @@ impl Certificates {
     }
 }
 
-/// From now on the store wants to know who one is. `root` may do everything, `user` only what is under these prefixes; the password is the same.
+/// From now on the store wants to know who one is. `root` may do everything, `user` only what is
+/// under these prefixes; the password is the same.
 pub(crate) fn ask_for_passwords(gateway: &Gateway, user: &str, password: &str, prefixes: &[&str]) {
     let post =
         |path: &str, body| gateway.post(&format!("/v3/auth/{path}"), &body).expect("it is done");

@@ -1,12 +1,14 @@
-//! Searches that are not lost: the states found so far in a file, from which the same search goes on.
+//! Searches that are not lost: the states found so far in a file, from which the same search goes
+//! on.
 //!
-//! The file holds what was asked, what gave every number its meaning (see [`lessons`](super::lessons)), and the states
-//! level by level, the unfinished level included. The level before that one is expanded again, so that what is reported in
-//! the end does not depend on where the search was interrupted.
+//! The file holds what was asked, what gave every number its meaning (see
+//! [`lessons`](super::lessons)), and the states level by level, the unfinished level included. The
+//! level before that one is expanded again, so that what is reported in the end does not depend on
+//! where the search was interrupted.
 //!
-//! What is read is checked as far as it can be without searching again: that it is whole, that it is of this search and
-//! this program, and that every state in it is made of numbers that have a meaning. The checksum finds damage; it does
-//! not find out a file that was made up to deceive.
+//! What is read is checked as far as it can be without searching again: that it is whole, that it
+//! is of this search and this program, and that every state in it is made of numbers that have a
+//! meaning. The checksum finds damage; it does not find out a file that was made up to deceive.
 
 mod file;
 
@@ -166,8 +168,8 @@ impl Keeper {
             .map_err(|error| CheckpointError::Write { path: self.checkpoint.path.clone(), error })
     }
 
-    /// Writes the states of all levels, and of those parts of the last one that are not in it yet. The file is there at
-    /// once or not at all.
+    /// Writes the states of all levels, and of those parts of the last one that are not in it yet.
+    /// The file is there at once or not at all.
     pub(crate) fn save<const W: usize>(
         &self,
         space: &Mutex<Space<'_>>,

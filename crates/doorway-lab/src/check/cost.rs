@@ -1,12 +1,13 @@
 //! The most remote references that one passage can make, over all runs.
 //!
-//! DSM: whether a step is a remote reference is written on the step. CC: it depends on the cache, so one process at a time
-//! is explored together with a bit per register that says whether it has a valid copy. In either graph, a passage is
-//! a path through the states in which the process is not in its remainder, and it is unbounded if and only if the process
-//! can pay on a way round.
+//! DSM: whether a step is a remote reference is written on the step. CC: it depends on the cache,
+//! so one process at a time is explored together with a bit per register that says whether it has a
+//! valid copy. In either graph, a passage is a path through the states in which the process is not
+//! in its remainder, and it is unbounded if and only if the process can pay on a way round.
 //!
-//! Relabelled tickets cover every true run step by step, register by register, so the maximum is never too small. That it
-//! is not too large is found out each time: the run that pays it is run with true tickets and paid for again.
+//! Relabelled tickets cover every true run step by step, register by register, so the maximum is
+//! never too small. That it is not too large is found out each time: the run that pays it is run
+//! with true tickets and paid for again.
 
 use std::{fmt, sync::Mutex};
 
@@ -106,7 +107,8 @@ pub struct Maxima {
     pub scope: String,
 }
 
-/// Finds the most references that one passage can make over all runs, for as many processes as can be explored.
+/// Finds the most references that one passage can make over all runs, for as many processes as can
+/// be explored.
 ///
 /// # Errors
 /// When the algorithm cannot be run in the lab.
@@ -258,7 +260,8 @@ impl<const W: usize> Confirm<'_, '_, '_, W> {
         Some(payer.paid)
     }
 
-    /// Whether process `p` can go round on the walk for ever, within one passage, and pays in each round.
+    /// Whether process `p` can go round on the walk for ever, within one passage, and pays in each
+    /// round.
     fn pays_for_ever(&self, p: usize, walk: &[Edge]) -> bool {
         let Some([stem, walk]) = self.turns(walk) else { return false };
         let mut payer = Payer::new(self, p);

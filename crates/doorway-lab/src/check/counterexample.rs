@@ -1,5 +1,6 @@
-//! From a violation in the graph to a schedule that can be replayed. A trace is made only of a run that has been made again
-//! with true values and without forgetting, and that was found to violate the property by its own definition.
+//! From a violation in the graph to a schedule that can be replayed. A trace is made only of a run
+//! that has been made again with true values and without forgetting, and that was found to violate
+//! the property by its own definition.
 
 use std::collections::VecDeque;
 
@@ -28,7 +29,8 @@ pub(crate) fn ending_in<const W: usize>(
     searched: &Searched<'_, '_, W>,
     found: &Found<W>,
 ) -> Vec<(Key<W>, Step<W>)> {
-    // The last level is the empty one to come; before it is what was found from the level of the violating step.
+    // The last level is the empty one to come; before it is what was found from the level of the
+    // violating step.
     let depth = searched.store.levels.len() - 3;
     let mut trail = searched.trail(found.from, depth);
     let mut expander = Expander::new(searched.space, searched.plan, searched.rules);
@@ -140,8 +142,9 @@ pub(crate) fn round(graph: &Graph, lasso: &Lasso, start: u32) -> Walk {
     walk
 }
 
-/// How far above the others a ticket is that an overlapping read returns from nowhere, in one try after the other. A wide gap
-/// may have to be wider than the narrowest wide one, and large numbers are hard to read.
+/// How far above the others a ticket is that an overlapping read returns from nowhere, in one try
+/// after the other. A wide gap may have to be wider than the narrowest wide one, and large numbers
+/// are hard to read.
 const SPREADS: [u64; 4] = [0, 8, 64, 1024];
 
 /// Runs a trail with true values, uncut; the trace if it shows what it should.
@@ -193,7 +196,8 @@ fn concretise_with<const W: usize>(
     shown.then_some(trace)
 }
 
-/// What the step is in the run: the same choice, and true values for what an overlapping read returned.
+/// What the step is in the run: the same choice, and true values for what an overlapping read
+/// returned.
 pub(crate) fn turn<const W: usize>(
     searched: &Searched<'_, '_, W>,
     machine: &Machine<'_>,

@@ -1,5 +1,5 @@
-//! The dearest passage in a graph whose remote references are marked: the longest path through the states in which the
-//! process is in a passage, or a way round that it can pay for again and again.
+//! The dearest passage in a graph whose remote references are marked: the longest path through the
+//! states in which the process is in a passage, or a way round that it can pay for again and again.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,8 @@ use crate::subject::Region;
 
 /// What the passages of one process cost at most.
 pub(crate) enum Dearest {
-    /// So much, and a walk that pays it: from a state in its remainder through as much of a passage as it takes.
+    /// So much, and a walk that pays it: from a state in its remainder through as much of a passage
+    /// as it takes.
     Bounded(u64, Vec<Edge>),
     /// There is a way round inside a passage on which the process pays: from some state back to it.
     Unbounded(Vec<Edge>),

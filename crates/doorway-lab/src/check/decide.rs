@@ -63,7 +63,8 @@ impl Way {
     }
 }
 
-/// The property that a section is bounded, if it is part of this one: a doorway that waits fixes no order.
+/// The property that a section is bounded, if it is part of this one: a doorway that waits fixes no
+/// order.
 fn bounded_section(property: Property) -> Option<(Property, Region)> {
     match property {
         Property::BoundedExit => Some((Property::BoundedExit, Region::Exit)),
@@ -214,8 +215,8 @@ impl Conclude<'_, '_> {
         first.into_iter().zip(&asked).map(rest).collect()
     }
 
-    /// The properties of bounded sections that are part of those asked for and that the automata do not settle. Most doorways
-    /// and exit sections end whatever the memory answers.
+    /// The properties of bounded sections that are part of those asked for and that the automata do
+    /// not settle. Most doorways and exit sections end whatever the memory answers.
     fn open_sections<const W: usize>(
         &self,
         searched: &Searched<'_, '_, W>,
@@ -234,7 +235,8 @@ impl Conclude<'_, '_> {
             .collect()
     }
 
-    /// The verdict on a property if a section is not bounded that it says is; `bounded` says that alone.
+    /// The verdict on a property if a section is not bounded that it says is; `bounded` says that
+    /// alone.
     fn unbounded<const W: usize>(
         &self,
         searched: &Searched<'_, '_, W>,
@@ -337,7 +339,8 @@ impl Conclude<'_, '_> {
         Some(Facts { numbered, kept, overtakings, enabling })
     }
 
-    /// The graph of a search; `None` if there are too many states, or more than memory holds a graph of.
+    /// The graph of a search; `None` if there are too many states, or more than memory holds a
+    /// graph of.
     pub(super) fn numbered<const W: usize>(
         &self,
         searched: &Searched<'_, '_, W>,

@@ -1,6 +1,6 @@
-//! The values that a register may hold: those that a read may return that overlaps a write of a safe
-//! register. What is written has to be among them, or such a read could not return what was just
-//! written.
+//! The values that a register may hold: those that a read may return that overlaps a write of a
+//! safe register. What is written has to be among them, or such a read could not return what was
+//! just written.
 
 use doorway_core::{
     RegisterKind, Ticket,

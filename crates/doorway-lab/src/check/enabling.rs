@@ -1,13 +1,15 @@
-//! FIFO enabling and avoidance of k-deadlock (paper 003, sections 3.3 and 3.4), on the graph of all reachable states.
+//! FIFO enabling and avoidance of k-deadlock (paper 003, sections 3.3 and 3.4), on the graph of all
+//! reachable states.
 //!
-//! The regions are R = remainder, T = doorway or waiting, C = critical, E = exit. For a region Z, a process is
-//! *Z-enabled* in a state if it is in Z, or gets there by taking steps of its own, whatever the others do. It is
-//! *T-waiting* if it is in T and not C-enabled, *E-waiting* if it is in E and not R-enabled. Nothing here is about
-//! fairness: every schedule counts, and who takes no more steps has failed.
+//! The regions are R = remainder, T = doorway or waiting, C = critical, E = exit. For a region Z, a
+//! process is *Z-enabled* in a state if it is in Z, or gets there by taking steps of its own,
+//! whatever the others do. It is *T-waiting* if it is in T and not C-enabled, *E-waiting* if it is
+//! in E and not R-enabled. Nothing here is about fairness: every schedule counts, and who takes no
+//! more steps has failed.
 //!
-//! Two things are not in the paper. With passages bounded, a process that has made its own takes no more steps; it stays
-//! in R and is not C-enabled. And a process that gives up its wait is not kept from entering by anybody, so its own giving
-//! up does not count against its being enabled.
+//! Two things are not in the paper. With passages bounded, a process that has made its own takes no
+//! more steps; it stays in R and is not C-enabled. And a process that gives up its wait is not kept
+//! from entering by anybody, so its own giving up does not count against its being enabled.
 
 use std::collections::VecDeque;
 
@@ -25,7 +27,8 @@ pub(crate) struct Enabling {
     pub(crate) kept_out: Vec<u16>,
     /// For every state, the processes that are **not** R-enabled.
     kept_in: Vec<u16>,
-    /// For every state, the processes that are T-waiting or E-waiting; which of the two, its region says.
+    /// For every state, the processes that are T-waiting or E-waiting; which of the two, its region
+    /// says.
     waiting: Vec<u16>,
 }
 
@@ -55,15 +58,17 @@ impl Enabling {
         (all & !leaving, all & leaving)
     }
 
-    /// Whether the step is no progress of anybody: all are in the same regions as before and wait as before.
+    /// Whether the step is no progress of anybody: all are in the same regions as before and wait
+    /// as before.
     fn stands_still(&self, graph: &Graph, from: u32, p: usize, to: u32) -> bool {
         graph.region(from, p).letter() == graph.region(to, p).letter()
             && self.waiting[from as usize] == self.waiting[to as usize]
     }
 }
 
-/// A way from the state on which `p` is kept from `goal` for ever, and the loop at its end: none if it ends where `p` takes
-/// no more steps. `None` if there is no such way, which is to say that `p` is enabled.
+/// A way from the state on which `p` is kept from `goal` for ever, and the loop at its end: none if
+/// it ends where `p` takes no more steps. `None` if there is no such way, which is to say that `p`
+/// is enabled.
 pub(crate) fn kept_from(
     graph: &Graph,
     state: u32,
@@ -173,8 +178,8 @@ pub(crate) struct Overtaking {
     pub(crate) leaving: bool,
 }
 
-/// A shortest run that violates FIFO enabling, if there is one. `depth` is how many steps a state is away from the start;
-/// states are numbered in that order.
+/// A shortest run that violates FIFO enabling, if there is one. `depth` is how many steps a state
+/// is away from the start; states are numbered in that order.
 pub(crate) fn overtaking(
     graph: &Graph,
     enabling: &Enabling,
@@ -211,8 +216,9 @@ pub(crate) fn overtaking(
     best.map(|(_, overtaking)| overtaking)
 }
 
-/// The shortest run of fewer than `limit` steps that ends with a way from `begins` to `ends` through states in which all
-/// the while `waits` holds: how many steps, where the way begins, and the way.
+/// The shortest run of fewer than `limit` steps that ends with a way from `begins` to `ends`
+/// through states in which all the while `waits` holds: how many steps, where the way begins, and
+/// the way.
 fn overtakes(
     graph: &Graph,
     waits: impl Fn(u32) -> bool,
@@ -271,10 +277,12 @@ pub(crate) struct Standstill {
     pub(crate) lasso: Lasso,
 }
 
-/// A run that exhibits k-deadlock, if there is one; of several, one that begins as early as possible.
+/// A run that exhibits k-deadlock, if there is one; of several, one that begins as early as
+/// possible.
 pub(crate) fn standstill(graph: &Graph, enabling: &Enabling, k: usize) -> Option<Standstill> {
     let still = |from: u32, p: usize, to: u32| enabling.stands_still(graph, from, p, to);
-    // The part in which nobody makes progress for ever, if the state is in one; and whether there is a way to one.
+    // The part in which nobody makes progress for ever, if the state is in one; and whether there
+    // is a way to one.
     let mut part = vec![NONE; graph.states()];
     let mut leads: Vec<bool> = Vec::new();
     let mut start = NONE;
@@ -324,8 +332,8 @@ pub(crate) fn standstill(graph: &Graph, enabling: &Enabling, k: usize) -> Option
     Some(Standstill { start, walk, at, lasso })
 }
 
-/// Whether a run without progress from here exhibits k-deadlock: somebody is T-waiting and the state is not k-full, or
-/// somebody is E-waiting.
+/// Whether a run without progress from here exhibits k-deadlock: somebody is T-waiting and the
+/// state is not k-full, or somebody is E-waiting.
 fn is_to_blame(graph: &Graph, enabling: &Enabling, state: u32, k: usize) -> bool {
     let (entering, leaving) = enabling.waiting(graph, state);
     let enabled = graph.n - enabling.kept_out[state as usize].count_ones() as usize;

@@ -1,12 +1,14 @@
-//! Equivalence of two systems (paper 003, section 3.2): after every schedule, all processes are in the same regions in
-//! both, where the regions are R, T, C and E.
+//! Equivalence of two systems (paper 003, section 3.2): after every schedule, all processes are in
+//! the same regions in both, where the regions are R, T, C and E.
 //!
-//! The product of the two is explored breadth first, both moved by the same process at each step, until a step leads to
-//! different regions: a shortest schedule on which they differ. States are compared whole.
+//! The product of the two is explored breadth first, both moved by the same process at each step,
+//! until a step leads to different regions: a shortest schedule on which they differ. States are
+//! compared whole.
 //!
-//! Tickets of runs without end are narrowed on each side by its own gap (see `relabel.rs`). Where a new ticket falls inside
-//! a wide gap, several states would have to be explored for one schedule, and a difference might be between two that
-//! belong to different true runs: then nothing is decided.
+//! Tickets of runs without end are narrowed on each side by its own gap (see `relabel.rs`). Where a
+//! new ticket falls inside a wide gap, several states would have to be explored for one schedule,
+//! and a difference might be between two that belong to different true runs: then nothing is
+//! decided.
 
 mod product;
 mod side;
@@ -50,7 +52,8 @@ pub struct Comparison {
     pub max_register: Option<u64>,
     /// Whether they are equivalent; `None` if the search could not decide.
     pub holds: Option<bool>,
-    /// It could not, because it depends on the width of a gap between tickets; with passages bounded it will.
+    /// It could not, because it depends on the width of a gap between tickets; with passages
+    /// bounded it will.
     pub needs_bound: bool,
     /// How far that was explored, in words.
     pub scope: String,
@@ -92,7 +95,8 @@ pub enum Incomparable {
     Fault(&'static str, Fault),
 }
 
-/// Decides whether two systems are equivalent, on atomic registers, with so many passages per process or any number.
+/// Decides whether two systems are equivalent, on atomic registers, with so many passages per
+/// process or any number.
 ///
 /// ```
 /// use doorway_core::Size;
@@ -191,8 +195,8 @@ pub fn equivalent(
     })
 }
 
-/// Runs a schedule on both, with true tickets and without forgetting; `None` unless it is the last step that makes the
-/// difference.
+/// Runs a schedule on both, with true tickets and without forgetting; `None` unless it is the last
+/// step that makes the difference.
 fn replay(
     first: &dyn Subject,
     second: &dyn Subject,

@@ -1,7 +1,7 @@
 //! The successors of a state: for every process, every move that it may make.
 //!
-//! Each worker keeps a flat copy of what has been learned and asks the shared [`Space`] only for what it has not met
-//! before, so the hot path is a few table lookups per move.
+//! Each worker keeps a flat copy of what has been learned and asks the shared [`Space`] only for
+//! what it has not met before, so the hot path is a few table lookups per move.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -33,7 +33,8 @@ pub(crate) struct Rules {
     pub(crate) bounded: bool,
     /// A process whose passages are not.
     pub(crate) endless: Option<usize>,
-    /// How many attempts of a passage are followed, if they are counted: who begins one more takes no further step.
+    /// How many attempts of a passage are followed, if they are counted: who begins one more takes
+    /// no further step.
     pub(crate) retries: Option<u32>,
     /// How many kills there may be, if they are counted.
     pub(crate) kills: Option<u32>,
@@ -56,7 +57,8 @@ impl Rules {
     }
 }
 
-/// In which model remote references are noticed. The rules are those of [`Meter`](crate::cost::Meter).
+/// In which model remote references are noticed. The rules are those of
+/// [`Meter`](crate::cost::Meter).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Charge {
     /// DSM: everybody's.
@@ -91,7 +93,8 @@ pub(crate) mod event {
     pub(crate) const CROWDED: u16 = 1 << 9;
     /// Two processes of different sessions are in the critical section.
     pub(crate) const MIXED: u16 = 1 << 10;
-    /// A new ticket fell inside a wide gap: whether the step can be made with true tickets depends on how wide it is.
+    /// A new ticket fell inside a wide gap: whether the step can be made with true tickets depends
+    /// on how wide it is.
     pub(crate) const GUESSES: u16 = 1 << 13;
     /// The step is a remote reference.
     pub(crate) const REMOTE: u16 = 1 << 14;

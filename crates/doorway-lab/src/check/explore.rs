@@ -1,7 +1,9 @@
-//! Breadth-first search over all interleavings, level by level, by as many workers as there are cores.
+//! Breadth-first search over all interleavings, level by level, by as many workers as there are
+//! cores.
 //!
-//! The workers share one table of states. Each takes a piece of the current level, expands it, and puts the successors
-//! into the table a batch at a time; whoever is first to put a state there has it in its part of the next level.
+//! The workers share one table of states. Each takes a piece of the current level, expands it, and
+//! puts the successors into the table a batch at a time; whoever is first to put a state there has
+//! it in its part of the next level.
 
 use std::{
     io,
@@ -26,10 +28,11 @@ use crate::fault::Fault;
 
 /// How many keys are looked up at once.
 const BATCH: usize = 256;
-/// How many pieces of a level each worker gets, about: large pieces keep together what belongs together, small ones
-/// keep everybody busy to the end.
+/// How many pieces of a level each worker gets, about: large pieces keep together what belongs
+/// together, small ones keep everybody busy to the end.
 const PIECES: usize = 12;
-/// How many successors are remembered as passed on already: as many as the processor's nearest caches hold.
+/// How many successors are remembered as passed on already: as many as the processor's nearest
+/// caches hold.
 const RECENT: usize = 1 << 13;
 /// Levels with fewer states are not worth a thread.
 const SMALL: usize = 2048;
@@ -77,10 +80,11 @@ pub(crate) struct Task<'a, 's, const W: usize> {
     pub(crate) keeper: Option<&'a Keeper>,
 }
 
-/// Explores until there is nothing more, or a reason to stop; `transitions` counts the steps of finished levels.
+/// Explores until there is nothing more, or a reason to stop; `transitions` counts the steps of
+/// finished levels.
 ///
-/// A level that could not be finished because a number outgrew its field is left as it is, with what was found from it
-/// in the last level: to be expanded again under a wider plan.
+/// A level that could not be finished because a number outgrew its field is left as it is, with
+/// what was found from it in the last level: to be expanded again under a wider plan.
 pub(crate) fn explore<const W: usize>(
     task: &Task<'_, '_, W>,
     store: &mut Store<W>,
@@ -139,7 +143,8 @@ pub(crate) fn explore<const W: usize>(
     }
 }
 
-/// Says how far the search is at its beginning, which may be anywhere; and how it ends, if it has ended.
+/// Says how far the search is at its beginning, which may be anywhere; and how it ends, if it has
+/// ended.
 fn resumed<const W: usize>(task: &Task<'_, '_, W>, store: &Store<W>) -> Option<End<W>> {
     let [before @ .., next] = &store.levels[..] else { unreachable!("there is a level to expand") };
     let states: usize = before.iter().map(size).sum();
@@ -188,7 +193,8 @@ fn expand_level<const W: usize>(
     result
 }
 
-/// The same into the parts of the workers. Whenever one of them cannot go on, all pause until it can.
+/// The same into the parts of the workers. Whenever one of them cannot go on, all pause until it
+/// can.
 fn fill_level<const W: usize>(
     task: &Task<'_, '_, W>,
     store: &mut Store<W>,
@@ -348,7 +354,8 @@ impl<'a, 's, const W: usize> Worker<'a, 's, W> {
         }
     }
 
-    /// Puts the batch into the table, or asks for a larger one; and pauses if there is anything else to do.
+    /// Puts the batch into the table, or asks for a larger one; and pauses if there is anything
+    /// else to do.
     fn flush(&mut self, task: &Task<'_, '_, W>, shared: &Shared<'_, W>) {
         // Others may be about to put in as much as this, and have not counted it yet.
         let full = shared.table.is_full((self.batch.len() + BATCH) * task.workers);
@@ -399,7 +406,8 @@ impl<const W: usize> Sink<W> for Collect<'_, '_, '_, W> {
             return; // a failed wait
         }
         let hash = hash(&key);
-        // Two steps of different processes mostly commute, so most states are found twice within a short time.
+        // Two steps of different processes mostly commute, so most states are found twice within a
+        // short time.
         let recent = &mut self.recent[hash as usize % RECENT];
         if *recent != key {
             *recent = key;

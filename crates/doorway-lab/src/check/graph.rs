@@ -1,5 +1,5 @@
-//! The reachable states as a graph, for everything that is not decided by looking at one step: progress, enabledness,
-//! bounded exits.
+//! The reachable states as a graph, for everything that is not decided by looking at one step:
+//! progress, enabledness, bounded exits.
 
 use std::sync::Mutex;
 
@@ -17,7 +17,8 @@ use crate::subject::Region;
 const TARGET_BITS: u32 = 28;
 /// More states than this have no graph.
 pub(crate) const MAX_STATES: usize = 1 << TARGET_BITS;
-/// Passes over the graph that run at the same time at most: each takes up to sixteen bytes for every state.
+/// Passes over the graph that run at the same time at most: each takes up to sixteen bytes for
+/// every state.
 pub(crate) const MOST_AT_ONCE: usize = 4;
 /// More processes than this have no graph.
 pub(crate) const MAX_PROCESSES: usize = 16;
@@ -30,14 +31,15 @@ pub(crate) struct Graph {
     remote: Vec<bool>,
     /// Four bits per process.
     regions: Vec<u64>,
-    /// For every state, the processes that no active process keeps out (see [`Expander::unopposed`]),
-    /// if that is wanted.
+    /// For every state, the processes that no active process keeps out (see
+    /// [`Expander::unopposed`]), if that is wanted.
     unopposed: Vec<u16>,
     /// The steps with which passages begin while others wait, in the order of the states, if that
     /// is wanted.
     pub(crate) beginnings: Vec<Beginning>,
     pub(crate) n: usize,
-    /// Every run in it is a true one. Where a new ticket has fallen inside a gap of unknown width, it may not be.
+    /// Every run in it is a true one. Where a new ticket has fallen inside a gap of unknown width,
+    /// it may not be.
     pub(crate) exact: bool,
 }
 
@@ -71,7 +73,8 @@ pub(crate) struct Edge {
     pub(crate) remote: bool,
 }
 
-/// The bytes that the numbers and the graph of a search take while it is built and looked at, about.
+/// The bytes that the numbers and the graph of a search take while it is built and looked at,
+/// about.
 pub(crate) fn bytes<const W: usize>(
     searched: &Searched<'_, '_, W>,
     extras: Extras,

@@ -38,7 +38,8 @@ impl List {
             Place::Memory(words, lease) => {
                 let wanted = needed.max(words.capacity() + words.capacity() / 2).max(64);
                 let bytes = (wanted * size_of::<u64>()) as u64;
-                // Until it has moved it may be there twice, so the old lease ends after the new one has begun.
+                // Until it has moved it may be there twice, so the old lease ends after the new one
+                // has begun.
                 let new = if wanted <= SMALL { Some(None) } else { room.take(bytes).map(Some) };
                 if let Some(new) = new
                     && words.try_reserve_exact(wanted - self.len).is_ok()

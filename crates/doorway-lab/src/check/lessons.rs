@@ -1,10 +1,11 @@
-//! What was learned of an algorithm, in order: enough to give the same numbers to values and local states again, and to
-//! know again what every move leads to.
+//! What was learned of an algorithm, in order: enough to give the same numbers to values and local
+//! states again, and to know again what every move leads to.
 //!
-//! States are kept as numbers, and which number means what depends on the order of learning, which differs from run to
-//! run when several workers learn. So a [checkpoint](super::checkpoint) keeps the order, and the algorithm is run again
-//! in that order. Whether a section ends is decided from all outcomes that are known, so those that gave no new number
-//! are kept as well; and since nothing is left out, what is tried on stretched tickets is the same again, too.
+//! States are kept as numbers, and which number means what depends on the order of learning, which
+//! differs from run to run when several workers learn. So a [checkpoint](super::checkpoint) keeps
+//! the order, and the algorithm is run again in that order. Whether a section ends is decided from
+//! all outcomes that are known, so those that gave no new number are kept as well; and since
+//! nothing is left out, what is tried on stretched tickets is the same again, too.
 
 use doorway_core::{Ticket, raw};
 
@@ -114,7 +115,8 @@ fn decode_map(words: &mut &[u64]) -> Option<Box<Map>> {
 }
 
 impl Space<'_> {
-    /// Learns what was learned before. `None` if it cannot have been: a number is not known yet, or nothing is new.
+    /// Learns what was learned before. `None` if it cannot have been: a number is not known yet, or
+    /// nothing is new.
     ///
     /// The local states that stand for others have to be [known](Self::merge) by then.
     pub(crate) fn learn_again(&mut self, lesson: &Lesson) -> Option<()> {

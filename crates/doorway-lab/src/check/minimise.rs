@@ -1,27 +1,30 @@
-//! Minimises the learned automata: bisimilar local states of a process are merged before the search begins, so that what
-//! is dead is forgotten although the algorithm's author has not said so.
+//! Minimises the learned automata: bisimilar local states of a process are merged before the search
+//! begins, so that what is dead is forgotten although the algorithm's author has not said so.
 //!
-//! Two local states of a process are *bisimilar* if they show the same (region, session, moves) and every move, for every
-//! value that its register may hold, writes the same value and leads to bisimilar states. The search then stores one
-//! *representative* for each class of them. A run with representatives is a run of the algorithm with every local state
-//! replaced by a bisimilar one: the same processes take the same steps through the same regions with the same values in the
+//! Two local states of a process are *bisimilar* if they show the same (region, session, moves) and
+//! every move, for every value that its register may hold, writes the same value and leads to
+//! bisimilar states. The search then stores one *representative* for each class of them. A run with
+//! representatives is a run of the algorithm with every local state replaced by a bisimilar one:
+//! the same processes take the same steps through the same regions with the same values in the
 //! registers. So the verdicts and the lengths of shortest runs are the same.
 //!
-//! **Which values a register may hold** is not known before the search. It is over-approximated: every value that any
-//! local state can write, where a local state is whatever a process can get into if every register may hold any of its
-//! values at any time. Where the algorithm states a bound on its registers, larger values are left out, because a
-//! number that is one more than another would otherwise have no end.
+//! **Which values a register may hold** is not known before the search. It is over-approximated:
+//! every value that any local state can write, where a local state is whatever a process can get
+//! into if every register may hold any of its values at any time. Where the algorithm states a
+//! bound on its registers, larger values are left out, because a number that is one more than
+//! another would otherwise have no end.
 //!
-//! **What the merging rests on is checked.** Whenever the search learns what a merged state does with a value that was not
-//! foreseen here, it stops ([`Fault::Unforeseen`]), and the check begins again without merging. So it does after any other
-//! fault. Running the code on values that can never occur together may also fail, or panic, here: such a step has no known
-//! outcome, which is compared like any other.
+//! **What the merging rests on is checked.** Whenever the search learns what a merged state does
+//! with a value that was not foreseen here, it stops ([`Fault::Unforeseen`]), and the check begins
+//! again without merging. So it does after any other fault. Running the code on values that can
+//! never occur together may also fail, or panic, here: such a step has no known outcome, which is
+//! compared like any other.
 //!
 //! Nothing is merged
 //!
-//! - where there are tickets. If they are relabelled, a ticket that is dead still takes a label of the state, so that
-//!   bisimilar states would have to hold the same tickets and stay bisimilar under every relabelling; and if they are not,
-//!   they grow.
+//! - where there are tickets. If they are relabelled, a ticket that is dead still takes a label of
+//!   the state, so that bisimilar states would have to hold the same tickets and stay bisimilar
+//!   under every relabelling; and if they are not, they grow.
 //! - where there are too many values or outcomes (see [`MOST_VALUES`] and [`MOST_OUTCOMES`]).
 
 use std::{
@@ -43,8 +46,8 @@ use crate::{item::Whole, subject::Subject};
 /// With more values than this in one register, nothing is merged.
 const MOST_VALUES: usize = 256;
 
-/// With more outcomes of moves than this, nothing is merged. An outcome takes some microseconds, so that trying in vain costs a
-/// fraction of a second.
+/// With more outcomes of moves than this, nothing is merged. An outcome takes some microseconds, so
+/// that trying in vain costs a fraction of a second.
 const MOST_OUTCOMES: usize = 1 << 16;
 
 /// Which local states stand for which, and for which values of the registers that holds.
@@ -65,7 +68,8 @@ impl Merging {
         self.representatives[p].get(&identity).cloned().unwrap_or(identity)
     }
 
-    /// Whether a state does the same with this value of the register as all states that it stands for.
+    /// Whether a state does the same with this value of the register as all states that it stands
+    /// for.
     pub(super) fn foresees(
         &self,
         p: usize,
@@ -76,8 +80,8 @@ impl Merging {
         !self.merged[p].contains(identity) || self.values[register as usize].contains(value)
     }
 
-    /// Finds the bisimilar local states of a subject whose registers are not to hold more than `bound`; `None` if there are
-    /// tickets or too many outcomes.
+    /// Finds the bisimilar local states of a subject whose registers are not to hold more than
+    /// `bound`; `None` if there are tickets or too many outcomes.
     pub(crate) fn of(
         subject: &dyn Subject,
         kind: RegisterKind,
@@ -120,7 +124,8 @@ struct Closure<'s> {
     values: Vec<Vec<u32>>,
     /// For each register, how many of its values have been looked at.
     seen: Vec<usize>,
-    /// For each process and local state, what comes of each move, for each value that is tried. Nothing if the code fails.
+    /// For each process and local state, what comes of each move, for each value that is tried.
+    /// Nothing if the code fails.
     outcomes: Vec<Vec<Vec<Vec<Option<Outcome>>>>>,
     /// How many outcomes there are.
     count: usize,
@@ -208,9 +213,9 @@ impl<'s> Closure<'s> {
         self.seen[r] = found.len();
     }
 
-    /// For each local state of `p`, the number of its class: bisimilar states have the same one. States are told apart by
-    /// what they show and what they write, and then by the classes of the states to which their moves lead, until this
-    /// tells no more apart (Moore 1956).
+    /// For each local state of `p`, the number of its class: bisimilar states have the same one.
+    /// States are told apart by what they show and what they write, and then by the classes of the
+    /// states to which their moves lead, until this tells no more apart (Moore 1956).
     fn classes(&self, p: usize) -> Vec<u32> {
         let each = self.outcomes[p].iter().zip(0..);
         let mut classes = number(each.map(|(moves, local)| {
@@ -235,7 +240,8 @@ impl<'s> Closure<'s> {
     }
 }
 
-/// Numbers things in the order in which they first come, equal ones alike; and how many numbers there are.
+/// Numbers things in the order in which they first come, equal ones alike; and how many numbers
+/// there are.
 fn number<T: Hash + Eq>(things: impl Iterator<Item = T>) -> (Vec<u32>, usize) {
     let mut numbers: FxHashMap<T, u32> = FxHashMap::default();
     let list = things.map(|thing| {
@@ -250,7 +256,8 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs the code of an algorithm where it may panic: on values that may never occur. `None` if it does.
+/// Runs the code of an algorithm where it may panic: on values that may never occur. `None` if it
+/// does.
 pub(super) fn quietly<T>(run: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -262,7 +269,8 @@ pub(super) fn quietly<T>(run: impl FnOnce() -> T) -> Option<T> {
         }));
     });
     QUIET.set(true);
-    // The space is changed only after the algorithm's code has run, and that code is a function of its answers.
+    // The space is changed only after the algorithm's code has run, and that code is a function of
+    // its answers.
     let outcome = catch_unwind(AssertUnwindSafe(run));
     QUIET.set(false);
     outcome.ok()

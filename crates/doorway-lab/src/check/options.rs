@@ -11,8 +11,9 @@ pub struct Options {
     pub passages: Option<u32>,
     /// A process that makes any number of passages, whatever the others do.
     pub endless: Option<usize>,
-    /// Attempts per passage that are followed, or [any number](doorway_core::ANY_NUMBER) of them; `None` for as many as the
-    /// algorithm says. A process that begins one more takes no further step: what would come of it is not known.
+    /// Attempts per passage that are followed, or [any number](doorway_core::ANY_NUMBER) of them;
+    /// `None` for as many as the algorithm says. A process that begins one more takes no further
+    /// step: what would come of it is not known.
     pub retries: Option<u32>,
     /// The registers that the algorithm runs on.
     pub registers: RegisterKind,
@@ -24,21 +25,23 @@ pub struct Options {
     pub max_states: u64,
     /// How many workers search.
     pub workers: usize,
-    /// Whether tickets are relabelled; `None` where that is needed: in runs without end and on safe registers.
+    /// Whether tickets are relabelled; `None` where that is needed: in runs without end and on safe
+    /// registers.
     pub relabel: Option<bool>,
     /// Whether bisimilar local states of a process are merged, where they can be found.
     pub minimise: bool,
-    /// Whether random runs in which loops forget are first compared with runs in which nothing is forgotten. Where one subject
-    /// is checked many times, once is enough.
+    /// Whether random runs in which loops forget are first compared with runs in which nothing is
+    /// forgotten. Where one subject is checked many times, once is enough.
     pub rehearse: bool,
-    /// The bytes of memory that states and their graph may take; more states go to disk. `None` for no bound.
+    /// The bytes of memory that states and their graph may take; more states go to disk. `None` for
+    /// no bound.
     pub max_memory: Option<u64>,
     /// Where states go that memory does not hold; `None` for `$TMPDIR`, or else `/var/tmp`.
     pub disk: Option<PathBuf>,
 }
 
-/// Any number of passages on atomic registers, no crashes, one worker, at most a million states, bisimilar local states
-/// merged, and nothing to decide.
+/// Any number of passages on atomic registers, no crashes, one worker, at most a million states,
+/// bisimilar local states merged, and nothing to decide.
 impl Default for Options {
     fn default() -> Self {
         Self {

@@ -1,12 +1,14 @@
-//! From what `enabling.rs` finds on the graph to verdicts on FIFO enabling, the avoidance of k-deadlock, and FIFE.
+//! From what `enabling.rs` finds on the graph to verdicts on FIFO enabling, the avoidance of
+//! k-deadlock, and FIFE.
 //!
-//! That a process is enabled is a statement about every way to go on, of which the graph is the witness. That a process is not
-//! enabled takes one run without end that keeps it from where it wants to go: that run is made with true values and judged on
-//! processes that forget nothing, for every process that a violation says is kept waiting.
+//! That a process is enabled is a statement about every way to go on, of which the graph is the
+//! witness. That a process is not enabled takes one run without end that keeps it from where it
+//! wants to go: that run is made with true values and judged on processes that forget nothing, for
+//! every process that a violation says is kept waiting.
 //!
-//! Where tickets were relabelled and a new one fell inside a gap of unknown width, the graph may have runs that no true tickets
-//! make. A process that is enabled on the graph is enabled, but one that is not may be. There, without a violation nothing is
-//! decided.
+//! Where tickets were relabelled and a new one fell inside a gap of unknown width, the graph may
+//! have runs that no true tickets make. A process that is enabled on the graph is enabled, but one
+//! that is not may be. There, without a violation nothing is decided.
 
 use doorway_core::Property;
 
@@ -36,7 +38,8 @@ impl Conclude<'_, '_> {
         let Some(found) = found else {
             return self.holds_exactly(property, numbered);
         };
-        // While it stays in its region, who is kept waiting at the end of the run has been kept waiting all along.
+        // While it stays in its region, who is kept waiting at the end of the run has been kept
+        // waiting all along.
         let last = found.walk.last().map_or(found.start, |&(_, _, to)| to);
         let goal = if found.leaving { Region::Remainder } else { Region::Critical };
         if !self.is_kept(
@@ -84,8 +87,8 @@ impl Conclude<'_, '_> {
         let each = |set: u32| (0..n).filter(move |p| set >> p & 1 == 1);
         let whole = (found.start, &found.walk, found.at);
         let nothing = Walk::new();
-        // Who is outside the entry section counts for how many are enabled at the beginning; with somebody who waits to
-        // leave, that does not matter.
+        // Who is outside the entry section counts for how many are enabled at the beginning; with
+        // somebody who waits to leave, that does not matter.
         let elsewhere = if leaving == 0 { kept_out & !entering } else { 0 };
         let kept = each(entering)
             .all(|p| self.is_kept(searched, numbered, whole, p, Region::Critical))
@@ -158,7 +161,8 @@ impl Conclude<'_, '_> {
         })
     }
 
-    /// Whether `p` can truly be kept from `goal` for ever after a run to a state and a walk on from there to `last`.
+    /// Whether `p` can truly be kept from `goal` for ever after a run to a state and a walk on from
+    /// there to `last`.
     fn is_kept<const W: usize>(
         &self,
         searched: &Searched<'_, '_, W>,

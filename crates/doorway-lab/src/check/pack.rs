@@ -1,6 +1,6 @@
-//! States as a few machine words: every register's value and every process's local state is a small number, and the
-//! numbers are packed bit by bit. How many bits each needs is found out as the automata are learned; when a number
-//! outgrows its field, all states are packed again.
+//! States as a few machine words: every register's value and every process's local state is a small
+//! number, and the numbers are packed bit by bit. How many bits each needs is found out as the
+//! automata are learned; when a number outgrows its field, all states are packed again.
 
 /// A packed state. The top bit of the first word is always set, so that no state is all zero.
 pub(crate) type Key<const W: usize> = [u64; W];
@@ -45,7 +45,8 @@ pub(crate) struct Widths {
     pub(crate) locals: Vec<u32>,
     /// Bits for the passages that a process has left; 0 if they are not counted.
     pub(crate) passages: u32,
-    /// Bits for the further attempts that a process has begun in its passage; 0 if they are not counted.
+    /// Bits for the further attempts that a process has begun in its passage; 0 if they are not
+    /// counted.
     pub(crate) retries: u32,
     /// Bits for the processes that have been killed; 0 if they are not counted.
     pub(crate) kills: u32,
@@ -56,8 +57,8 @@ pub(crate) struct Widths {
 }
 
 impl Widths {
-    /// The same with every bit that is left over in the words given out too: what is learned later then still fits, and
-    /// the states need not be packed again.
+    /// The same with every bit that is left over in the words given out too: what is learned later
+    /// then still fits, and the states need not be packed again.
     pub(crate) fn roomy(mut self) -> Self {
         let words = Plan::new(&self).words;
         loop {
@@ -125,7 +126,8 @@ impl Plan {
         key
     }
 
-    /// Whether a key has a number in every field that is less than the field's limit, and nothing beside the fields.
+    /// Whether a key has a number in every field that is less than the field's limit, and nothing
+    /// beside the fields.
     pub(crate) fn admits(&self, key: &[u64], limits: &[u64]) -> bool {
         let mut rest = key.to_vec();
         rest[0] ^= OCCUPIED;
@@ -166,7 +168,8 @@ struct Room {
 }
 
 impl Room {
-    /// First fit. The top bit of the first word is taken from the start; fields grow from the low end.
+    /// First fit. The top bit of the first word is taken from the start; fields grow from the low
+    /// end.
     fn place(&mut self, bits: u32) -> Field {
         let mask = if bits == 0 { 0 } else { u64::MAX >> (64 - bits) };
         let word = match self.used.iter().position(|used| used + bits <= 64) {
@@ -267,8 +270,9 @@ mod tests {
         assert!(key[0] >> 63 == 1);
     }
 
-    /// A state of the k-Bakery with three processes: 21 tickets, three processes with many local states each, passages
-    /// and order. A table is at least a third full, so a state takes three slots and an entry in its level at most.
+    /// A state of the k-Bakery with three processes: 21 tickets, three processes with many local
+    /// states each, passages and order. A table is at least a third full, so a state takes three
+    /// slots and an entry in its level at most.
     #[test]
     fn a_state_of_k_bakery_size_takes_less_than_100_bytes() {
         let widths = Widths {

@@ -1,8 +1,9 @@
 //! Progress, on the graph of all reachable states.
 //!
-//! A run without end stays, from some point on, in a strongly connected part of the graph. It is *fair* if every process
-//! that is alive and outside its remainder keeps taking steps there; a failed wait is a step. Crashed processes are a set
-//! that takes no step in that part. So a property of progress fails exactly if there is a fair part in which it fails.
+//! A run without end stays, from some point on, in a strongly connected part of the graph. It is
+//! *fair* if every process that is alive and outside its remainder keeps taking steps there; a
+//! failed wait is a step. Crashed processes are a set that takes no step in that part. So a
+//! property of progress fails exactly if there is a fair part in which it fails.
 
 use doorway_core::Property;
 
@@ -12,8 +13,8 @@ use super::{
 };
 use crate::subject::Region;
 
-/// A run without end that must not be: reach `state`, then go round among `members` with a step of every process in
-/// `movers`.
+/// A run without end that must not be: reach `state`, then go round among `members` with a step of
+/// every process in `movers`.
 #[derive(Clone, Debug)]
 pub(crate) struct Lasso {
     pub(crate) members: Vec<u32>,
@@ -123,7 +124,8 @@ impl Steps {
         }
     }
 
-    /// The process that never is in a region, and the region, if that is what these steps are about.
+    /// The process that never is in a region, and the region, if that is what these steps are
+    /// about.
     pub(crate) fn avoided(self) -> Option<(usize, Region)> {
         match self.kind {
             What::Avoids(p, region) => Some((p, region)),
@@ -185,10 +187,10 @@ impl Inquiry<'_> {
             // have crashed.
             let missing = self.all_processes() & !(movers | resting(self.graph, kind, members));
             let crashes = if kind.is_about_crashes() { self.crashes } else { 0 };
-            // Only where this many may crash does a process starve in here, with no others crashed. A
-            // run in which no process enters starves every process that waits, under the same fairness
-            // and with the same crashed set: where starvation freedom holds, nothing is searched for
-            // deadlocks.
+            // Only where this many may crash does a process starve in here, with no others crashed.
+            // A run in which no process enters starves every process that waits, under the same
+            // fairness and with the same crashed set: where starvation freedom holds, nothing is
+            // searched for deadlocks.
             if missing.count_ones() as usize > crashes {
                 continue;
             }

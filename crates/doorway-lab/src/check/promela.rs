@@ -2,10 +2,10 @@
 //! can explore them.
 //!
 //! The model has the same states as the search: the numbers of the registers' values, the numbers
-//! of the local states, and what is counted. Each move of a local state is one `d_step`, which is one
-//! transition to SPIN. So SPIN stores as many states as the search has found, if both are right. A
-//! value that the search has never met in a local state leads to `assert(false)`: a transition that
-//! the search has missed is an error of the model.
+//! of the local states, and what is counted. Each move of a local state is one `d_step`, which is
+//! one transition to SPIN. So SPIN stores as many states as the search has found, if both are
+//! right. A value that the search has never met in a local state leads to `assert(false)`: a
+//! transition that the search has missed is an error of the model.
 //!
 //! What SPIN checks is what the search does with the automata (the successors of a state, packing,
 //! storing, counting, exclusion), not whether they were learned rightly.

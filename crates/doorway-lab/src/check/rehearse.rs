@@ -1,8 +1,10 @@
-//! The rehearsal before a check: random runs of processes that forget, beside processes that forget nothing.
+//! The rehearsal before a check: random runs of processes that forget, beside processes that forget
+//! nothing.
 //!
-//! The checker believes that a section follows from its answers alone, so that what a loop forgets cannot matter. Types keep
-//! variables and cells out of the closures; an atomic, a mutex or a static gets past them. Such a section behaves differently
-//! when it is run again from a shorter record, which shows as a difference between the two runs.
+//! The checker believes that a section follows from its answers alone, so that what a loop forgets
+//! cannot matter. Types keep variables and cells out of the closures; an atomic, a mutex or a
+//! static gets past them. Such a section behaves differently when it is run again from a shorter
+//! record, which shows as a difference between the two runs.
 
 use doorway_core::RegisterKind;
 

@@ -1,9 +1,11 @@
-//! Tickets relabelled: what makes runs without end finite. The argument is in `docs/relabelling.md`.
+//! Tickets relabelled: what makes runs without end finite. The argument is in
+//! `docs/relabelling.md`.
 //!
-//! An algorithm can only tell tickets apart by zero, order and (since it may take successors) small gaps. So in every
-//! state the tickets that stand anywhere are replaced by the smallest labels in the same order whose gaps are the same
-//! up to the algorithm's `gap`; a gap of that much stands for itself and everything wider: it is *wide*. When a new ticket falls
-//! inside a wide gap, what is left of the gap above it may be any width that agrees with that, and all are explored.
+//! An algorithm can only tell tickets apart by zero, order and (since it may take successors) small
+//! gaps. So in every state the tickets that stand anywhere are replaced by the smallest labels in
+//! the same order whose gaps are the same up to the algorithm's `gap`; a gap of that much stands
+//! for itself and everything wider: it is *wide*. When a new ticket falls inside a wide gap, what
+//! is left of the gap above it may be any width that agrees with that, and all are explored.
 
 use doorway_core::{Ticket, raw};
 
@@ -77,7 +79,8 @@ pub(crate) struct Map {
 }
 
 impl Map {
-    /// Keeps the order of `labels`, shifts those from `split` on up by `extra`, and narrows every gap to `gap`.
+    /// Keeps the order of `labels`, shifts those from `split` on up by `extra`, and narrows every
+    /// gap to `gap`.
     pub(crate) fn narrowing(labels: Labels, split: u32, extra: u32, gap: u32) -> Self {
         Self::shifting(labels, split, extra, gap)
     }
@@ -138,8 +141,8 @@ impl Map {
     }
 }
 
-/// When a step made `after` of `before`: which labels may have to be shifted up, and by how much at most, because a
-/// new label fell inside a wide gap.
+/// When a step made `after` of `before`: which labels may have to be shifted up, and by how much at
+/// most, because a new label fell inside a wide gap.
 #[inline]
 pub(crate) fn slack(before: Labels, after: Labels, gap: u32) -> (u32, u32) {
     let new = after.0 & !before.0;
@@ -155,8 +158,8 @@ pub(crate) fn slack(before: Labels, after: Labels, gap: u32) -> (u32, u32) {
     }
 }
 
-/// A value that an overlapping read may return, as a position among the labels: the label to read, after those from
-/// `split` on have been shifted up by `extra` to make room.
+/// A value that an overlapping read may return, as a position among the labels: the label to read,
+/// after those from `split` on have been shifted up by `extra` to make room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Position {
     pub(crate) label: u32,
@@ -212,7 +215,8 @@ mod tests {
         assert_eq!(map.apply(Ticket::ZERO), Ticket::ZERO);
         assert_eq!(map.apply(Ticket::INFINITY), Ticket::INFINITY);
         assert_eq!(Map::narrowing(labels(&[1, 3, 4]), 0, 0, 2).changes, Labels(0));
-        // Where more than one successor is taken before another ticket is met, wider gaps are told apart.
+        // Where more than one successor is taken before another ticket is met, wider gaps are told
+        // apart.
         let map = Map::narrowing(labels(&[3, 4, 9, 40]), 0, 0, 4);
         assert_eq!(image(&map, &[3, 4, 9, 40]), [3, 4, 8, 12]);
     }

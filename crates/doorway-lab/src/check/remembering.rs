@@ -1,4 +1,5 @@
-//! The second search, in which something is remembered beside the states: who was before whom, or what an invariant is about.
+//! The second search, in which something is remembered beside the states: who was before whom, or
+//! what an invariant is about.
 
 use std::time::Instant;
 
@@ -15,7 +16,8 @@ use super::{
 };
 use crate::{fault::Fault, subject::Subject};
 
-/// What has to be remembered to decide a property, and the event that violates it then; nothing for most.
+/// What has to be remembered to decide a property, and the event that violates it then; nothing for
+/// most.
 pub(super) fn ghost(property: Property, subject: &dyn Subject) -> Option<(Ghost, u16)> {
     match property {
         Property::StrongConcurrentEntry => Some((Ghost::BeforeThroughout, 0)),

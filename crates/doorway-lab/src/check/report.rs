@@ -46,17 +46,20 @@ pub struct Report {
     pub shared_values: usize,
     /// The largest number in a register, unless tickets were relabelled.
     pub max_register: Option<u64>,
-    /// The bits that tell the values apart which the registers took, one register after the other, unless tickets were
-    /// relabelled.
+    /// The bits that tell the values apart which the registers took, one register after the other,
+    /// unless tickets were relabelled.
     pub bits: Option<u64>,
-    /// The attempts per passage that were followed; `None` for any number, or if there are no attempts.
+    /// The attempts per passage that were followed; `None` for any number, or if there are no
+    /// attempts.
     pub retries: Option<u32>,
-    /// The local states of all processes together before bisimilar ones were merged, and after; `None` if none were looked
-    /// for. Both count every state that could be reached if a register could hold any of its values at any time.
+    /// The local states of all processes together before bisimilar ones were merged, and after;
+    /// `None` if none were looked for. Both count every state that could be reached if a register
+    /// could hold any of its values at any time.
     pub locals: Option<(usize, usize)>,
     /// What was decided.
     pub verdicts: Vec<Verdict>,
-    /// Whether there is more to find out: the search was stopped, or something could not be decided from it.
+    /// Whether there is more to find out: the search was stopped, or something could not be decided
+    /// from it.
     pub resumable: bool,
     /// What the system said, if neither memory nor disk could hold more states.
     pub no_room: Option<String>,

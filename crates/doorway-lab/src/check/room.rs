@@ -1,8 +1,9 @@
 //! How much memory a search may take, and the files that hold the rest.
 //!
-//! Only what grows with the number of states is counted: tables and levels. When they would exceed the limit, they go to
-//! files instead. The files have no names, so that nothing of them is left behind, however the search ends; and their
-//! blocks are allocated when they are made, so that a full disk is an error then and not a `SIGBUS` later.
+//! Only what grows with the number of states is counted: tables and levels. When they would exceed
+//! the limit, they go to files instead. The files have no names, so that nothing of them is left
+//! behind, however the search ends; and their blocks are allocated when they are made, so that a
+//! full disk is an error then and not a `SIGBUS` later.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -119,7 +120,8 @@ fn write_zeros(mut file: &File, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Where files go unless told otherwise: `$TMPDIR`, or `/var/tmp`, which is on a disk where `/tmp` may be in memory.
+/// Where files go unless told otherwise: `$TMPDIR`, or `/var/tmp`, which is on a disk where `/tmp`
+/// may be in memory.
 fn disk() -> PathBuf {
     let set =
         std::env::var_os("TMPDIR").filter(|directory| !directory.is_empty()).map(PathBuf::from);
@@ -127,8 +129,9 @@ fn disk() -> PathBuf {
     set.or_else(lasting).unwrap_or_else(std::env::temp_dir)
 }
 
-/// The bytes of memory that this process could take without anything having to be swapped out or killed, if the system
-/// says: what the machine has available, or what is left in the process's control group.
+/// The bytes of memory that this process could take without anything having to be swapped out or
+/// killed, if the system says: what the machine has available, or what is left in the process's
+/// control group.
 pub fn available_memory() -> Option<u64> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok();
     let machine = meminfo.as_deref().and_then(available_in);
@@ -141,7 +144,8 @@ fn available_in(meminfo: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// What is left in a control group and in all that it is inside of, for either version of control groups.
+/// What is left in a control group and in all that it is inside of, for either version of control
+/// groups.
 fn left_in_groups(groups: &str, root: &Path) -> Option<u64> {
     let mut least = None;
     for line in groups.lines() {

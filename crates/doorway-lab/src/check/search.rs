@@ -1,5 +1,5 @@
-//! A search from beginning to end: finds out how wide keys have to be, widens them as automata are learned, and hands the
-//! finished search over to whoever wants to look at it.
+//! A search from beginning to end: finds out how wide keys have to be, widens them as automata are
+//! learned, and hands the finished search over to whoever wants to look at it.
 
 use std::{
     io,
@@ -57,7 +57,8 @@ pub(crate) struct Search<'a, 's> {
     pub(crate) keeper: Option<&'a Keeper>,
 }
 
-/// What has been found so far: under a plan that turned out too narrow, or by a search that was interrupted.
+/// What has been found so far: under a plan that turned out too narrow, or by a search that was
+/// interrupted.
 pub(crate) struct Saved {
     pub(crate) plan: Plan,
     /// Whether a wider plan is needed.
@@ -223,10 +224,12 @@ fn one<const W: usize>(key: &Key<W>, room: &Arc<Room>) -> io::Result<Part<W>> {
 }
 
 impl<const W: usize> Searched<'_, '_, W> {
-    /// A shortest run from the start to a state of this depth: every state on it with the step taken there.
+    /// A shortest run from the start to a state of this depth: every state on it with the step
+    /// taken there.
     ///
-    /// Nothing was stored for this. Each state was found from one of the level before, so that level is looked through
-    /// again: at worst the whole search is done once more, and only when there is something to show.
+    /// Nothing was stored for this. Each state was found from one of the level before, so that
+    /// level is looked through again: at worst the whole search is done once more, and only when
+    /// there is something to show.
     pub(crate) fn trail(&self, to: Key<W>, depth: usize) -> Vec<(Key<W>, Step<W>)> {
         let mut expander = Expander::new(self.space, self.plan, self.rules);
         let mut trail = Vec::new();
@@ -248,8 +251,9 @@ impl<const W: usize> Searched<'_, '_, W> {
     pub(crate) fn shared_values(&self, workers: usize) -> usize {
         let count = |worker: usize| {
             let mut values: FxHashSet<Key<W>> = FxHashSet::default();
-            // States that were found together mostly have the same memory, so most are not worth a look into the set.
-            // No value of a memory is all ones: the top bit is not part of it. All zeros is what it starts with.
+            // States that were found together mostly have the same memory, so most are not worth a
+            // look into the set. No value of a memory is all ones: the top bit is not part of it.
+            // All zeros is what it starts with.
             let mut recent = [[u64::MAX; W]; 1 << 12];
             for part in self.store.levels.iter().flatten().skip(worker).step_by(workers) {
                 for key in part {

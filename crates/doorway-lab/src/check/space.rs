@@ -1,5 +1,6 @@
-//! What has been learned of an algorithm: the values of its registers and the local states of its processes, each with a
-//! number, and what each move does. Learned from the very code that ships, once; the search then runs on the numbers.
+//! What has been learned of an algorithm: the values of its registers and the local states of its
+//! processes, each with a number, and what each move does. Learned from the very code that ships,
+//! once; the search then runs on the numbers.
 
 mod bounded;
 mod outcomes;
@@ -26,12 +27,13 @@ use crate::{
 /// The numbers of registers are kept in 16 bits, of which one stands for none.
 const MAX_REGISTERS: usize = u16::MAX as usize - 1;
 
-/// What is to be told apart about a process: a local state, or being in the middle of a write from one.
+/// What is to be told apart about a process: a local state, or being in the middle of a write from
+/// one.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) enum Identity {
     At(Arc<LocalState>),
-    /// On registers that are not atomic a write is two steps; in between, the process is here: before the write it was in
-    /// this state, and the write is the move of this index.
+    /// On registers that are not atomic a write is two steps; in between, the process is here:
+    /// before the write it was in this state, and the write is the move of this index.
     Writing(Arc<LocalState>, u32),
 }
 
@@ -83,8 +85,8 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// All that the checker sees of a local state, apart from what its moves lead to. Whatever else a property is to see
-    /// belongs here, or states that differ in it are merged.
+    /// All that the checker sees of a local state, apart from what its moves lead to. Whatever else
+    /// a property is to see belongs here, or states that differ in it are merged.
     pub(super) fn shows(&self) -> (Region, Session, Option<u16>, &[KnownMove]) {
         (self.region, self.session, self.writing, &self.moves)
     }
@@ -245,7 +247,8 @@ impl<'s> Space<'s> {
         let base = self.known(p, from);
         let begun = base.moves[index as usize];
         let region = match (base.region, begun.choice) {
-            // The write has begun, so the process is no longer where it was before its first access.
+            // The write has begun, so the process is no longer where it was before its first
+            // access.
             (Region::Remainder, _) => Region::Doorway,
             (Region::Critical, _) | (_, Choice::Abandon | Choice::Kill) => Region::Exit,
             (region, _) => region,
@@ -265,7 +268,8 @@ impl<'s> Space<'s> {
         self.add(p, known)
     }
 
-    /// What comes of move `index` of local state `local` of process `p` if its register holds `value`.
+    /// What comes of move `index` of local state `local` of process `p` if its register holds
+    /// `value`.
     pub(crate) fn outcome(
         &mut self,
         p: usize,
@@ -291,8 +295,8 @@ impl<'s> Space<'s> {
             let state = self.state(p, local);
             let held = step.register.map(|r| self.registers[r as usize].value(value));
             let stepped = self.subject.step(p, &state, step.choice, held, true)?;
-            // Twice, because this is the one place where an impure section would be believed. It costs nothing: every
-            // outcome is learned once.
+            // Twice, because this is the one place where an impure section would be believed. It
+            // costs nothing: every outcome is learned once.
             let again = self.subject.step(p, &state, step.choice, held, true)?;
             if !stepped.agrees(&again) {
                 return Err(Fault::Impure);
@@ -329,7 +333,8 @@ impl<'s> Space<'s> {
         in_registers.chain(in_locals).fold(Labels::default(), Labels::or).iter().collect()
     }
 
-    /// The number of every value that an overlapping read of `register` may return, for one choice of ticket.
+    /// The number of every value that an overlapping read of `register` may return, for one choice
+    /// of ticket.
     pub(crate) fn domain(&mut self, register: u16, tickets: &[Ticket]) -> Result<Vec<u32>, Fault> {
         let before = self.learned();
         let values = &mut self.registers[register as usize];

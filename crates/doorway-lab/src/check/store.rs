@@ -1,6 +1,6 @@
-//! The set of states that have been reached: an open-addressing table of whole keys that all workers share, and the keys
-//! level by level in the order in which they were found. The latter is at once the queue of the breadth-first search and
-//! the numbering of states.
+//! The set of states that have been reached: an open-addressing table of whole keys that all
+//! workers share, and the keys level by level in the order in which they were found. The latter is
+//! at once the queue of the breadth-first search and the numbering of states.
 
 use std::{
     io,
@@ -32,11 +32,12 @@ pub(crate) fn size<const W: usize>(level: &Level<W>) -> usize {
 
 /// Keys, each in a slot of `W` words.
 ///
-/// The first word of a slot is 0 while it is free; every key has the top bit of its first word set. A key of several words
-/// is written behind [`BUSY`] in the first, which is replaced last, so that whoever sees a key sees all of it.
+/// The first word of a slot is 0 while it is free; every key has the top bit of its first word set.
+/// A key of several words is written behind [`BUSY`] in the first, which is replaced last, so that
+/// whoever sees a key sees all of it.
 ///
-/// A key's home is given by the upper bits of its hash, so that a larger table has the keys in the same order, and growing
-/// reads one table and writes the other from front to back.
+/// A key's home is given by the upper bits of its hash, so that a larger table has the keys in the
+/// same order, and growing reads one table and writes the other from front to back.
 pub(crate) struct Table<const W: usize> {
     words: Words,
     capacity: usize,
@@ -91,9 +92,9 @@ impl<const W: usize> Table<W> {
         (hash >> self.shift) as usize
     }
 
-    /// Adds keys, each with its hash, and calls `new` with those that were not there. The memory that they will need is
-    /// touched first, all of it, so that the processor waits for many cache misses at once instead of one after the
-    /// other.
+    /// Adds keys, each with its hash, and calls `new` with those that were not there. The memory
+    /// that they will need is touched first, all of it, so that the processor waits for many cache
+    /// misses at once instead of one after the other.
     pub(crate) fn insert_all(&self, keys: &[(Key<W>, u64)], mut new: impl FnMut(&Key<W>)) {
         let words: &[AtomicU64] = &self.words;
         let touched =
@@ -190,8 +191,8 @@ impl<const W: usize> Table<W> {
 /// All states that have been found.
 pub(crate) struct Store<const W: usize> {
     pub(crate) table: Table<W>,
-    /// The states by how many steps they are away from the start. The last level holds what has been found from the one
-    /// before, which is being expanded.
+    /// The states by how many steps they are away from the start. The last level holds what has
+    /// been found from the one before, which is being expanded.
     pub(crate) levels: Vec<Level<W>>,
 }
 
@@ -208,8 +209,8 @@ impl<const W: usize> Store<W> {
         Ok(Self { table, levels })
     }
 
-    /// Makes the table larger. Where memory does not suffice, the levels go to files first: they are read and written
-    /// from front to back, the table at random.
+    /// Makes the table larger. Where memory does not suffice, the levels go to files first: they
+    /// are read and written from front to back, the table at random.
     pub(crate) fn grow(&mut self, keys: usize, workers: usize, room: &Arc<Room>) -> io::Result<()> {
         if room.limit() - room.used() < Table::<W>::bytes(keys) {
             self.levels.iter_mut().flatten().try_for_each(|part| part.spill(room))?;
@@ -350,7 +351,8 @@ impl Numbers {
 mod tests {
     use super::*;
 
-    /// States are told apart by their keys, not by their hashes: keys with one and the same hash are all kept.
+    /// States are told apart by their keys, not by their hashes: keys with one and the same hash
+    /// are all kept.
     #[test]
     fn hashes_may_collide() {
         let keys: Vec<Key<2>> = (0..500).map(|i| [(1 << 63) | (i % 7), i]).collect();

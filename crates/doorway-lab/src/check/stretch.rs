@@ -1,11 +1,11 @@
-//! Checks in every run what relabelling rests on: that an algorithm compares tickets and takes fewer
-//! than `gap` successors of one before another is met, and does nothing else with them.
+//! Checks in every run what relabelling rests on: that an algorithm compares tickets and takes
+//! fewer than `gap` successors of one before another is met, and does nothing else with them.
 //!
 //! A step sees the tickets of its local state and of its register. The same step is run again on
 //! *stretched* tickets: every difference between neighbours that is `gap` or more is widened, the
-//! others stay. An algorithm that keeps to the rules cannot tell, so that what comes of the step has
-//! to be the same up to the stretching: every ticket that was there is at its stretched place, and
-//! every new one as far above the ticket below it as before, less than `gap`.
+//! others stay. An algorithm that keeps to the rules cannot tell, so that what comes of the step
+//! has to be the same up to the stretching: every ticket that was there is at its stretched place,
+//! and every new one as far above the ticket below it as before, less than `gap`.
 
 use doorway_core::{Ticket, layout::Erased, raw};
 
@@ -19,7 +19,8 @@ use crate::{
 /// power of two, so that one that looks at a part of the number notices, too.
 const HUGE: u64 = 3_000_000_019;
 
-/// Small widenings go up to here: enough for both parities and for comparisons with small constants.
+/// Small widenings go up to here: enough for both parities and for comparisons with small
+/// constants.
 const SMALL: u64 = 8;
 
 /// So many times all small widenings are tried, and afterwards one at random.

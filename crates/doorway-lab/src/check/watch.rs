@@ -18,12 +18,13 @@ pub struct Progress {
     pub depth: AtomicU64,
     /// Set by the watcher to make the search stop.
     pub cancel: AtomicBool,
-    /// States that were there when the search began: it goes on with a [checkpoint](super::Checkpoint).
+    /// States that were there when the search began: it goes on with a
+    /// [checkpoint](super::Checkpoint).
     pub resumed: AtomicU64,
     /// States that the checkpoint holds.
     pub kept: AtomicU64,
-    /// The search that is kept in a checkpoint has ended: what follows does not look at `cancel`, and can be interrupted
-    /// at any time.
+    /// The search that is kept in a checkpoint has ended: what follows does not look at `cancel`,
+    /// and can be interrupted at any time.
     pub finished: AtomicBool,
     /// The bytes of memory that hold states, and how many may.
     pub memory: AtomicU64,
@@ -75,14 +76,16 @@ impl Progress {
         }
     }
 
-    /// Estimates how many states are still to be expanded, if the levels have been shrinking for long enough to tell.
+    /// Estimates how many states are still to be expanded, if the levels have been shrinking for
+    /// long enough to tell.
     pub fn left(&self) -> Option<u64> {
         left(&self.levels.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// The states of the last level and of those to come, if each is smaller than the one before by the factor that the last
-/// ones were. That is a guess: levels of some algorithms come in waves, of others they end sooner.
+/// The states of the last level and of those to come, if each is smaller than the one before by the
+/// factor that the last ones were. That is a guess: levels of some algorithms come in waves, of
+/// others they end sooner.
 fn left(levels: &[u64]) -> Option<u64> {
     let recent = levels.get(levels.len().checked_sub(SHRINKING + 1)?..)?;
     if !recent.windows(2).all(|pair| pair[1] < pair[0]) || recent[SHRINKING] == 0 {
@@ -101,8 +104,8 @@ mod tests {
     use super::*;
     use crate::{Entrant, Options, check};
 
-    /// Asserts that estimates are within a factor of 4 of what was left, up to where hardly anything is; says how many
-    /// there were.
+    /// Asserts that estimates are within a factor of 4 of what was left, up to where hardly
+    /// anything is; says how many there were.
     fn estimates(levels: &[u64]) -> usize {
         let mut given = 0;
         let all: u64 = levels.iter().sum();

@@ -26,7 +26,8 @@ impl Conclude<'_, '_> {
         words
     }
 
-    /// All that tells this search from others, in words: `more` and `last` are what is not known here.
+    /// All that tells this search from others, in words: `more` and `last` are what is not known
+    /// here.
     pub(super) fn asked(&self, more: &str, last: &str) -> String {
         let subject = self.subject;
         let variant = subject.variant().map_or(String::new(), |variant| format!(" ({variant})"));

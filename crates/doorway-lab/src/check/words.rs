@@ -1,7 +1,9 @@
-//! Zeroed words straight from the system, in huge pages where there are any; or in a file, where memory does not suffice.
+//! Zeroed words straight from the system, in huge pages where there are any; or in a file, where
+//! memory does not suffice.
 //!
-//! The table of states is read at random places and grows all the time: with small pages most reads miss the translation
-//! cache too, and workers that take page faults wait for each other in the kernel.
+//! The table of states is read at random places and grows all the time: with small pages most reads
+//! miss the translation cache too, and workers that take page faults wait for each other in the
+//! kernel.
 
 use std::{
     fs::File,
@@ -46,9 +48,10 @@ impl Deref for Words {
 
     #[inline(always)]
     fn deref(&self) -> &[AtomicU64] {
-        // SAFETY: the map is memory of our own (anonymous, or of a file that nothing else can open), page-aligned, at
-        // least this long and unmapped only when `self` is dropped. It is zero at first, and any bytes are an
-        // `AtomicU64`. Nothing has another view of it: `map` is private and touched here alone.
+        // SAFETY: the map is memory of our own (anonymous, or of a file that nothing else can
+        // open), page-aligned, at least this long and unmapped only when `self` is dropped. It is
+        // zero at first, and any bytes are an `AtomicU64`. Nothing has another view of it: `map` is
+        // private and touched here alone.
         unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast(), self.map.len() / WORD) }
     }
 }
@@ -87,8 +90,9 @@ impl Deref for Filed {
 
     #[inline(always)]
     fn deref(&self) -> &[u64] {
-        // SAFETY: the map is memory of a file that nothing else can open, page-aligned, at least this long, and unmapped
-        // or mapped anew only by what borrows `self` mutably. Any bytes are a `u64`.
+        // SAFETY: the map is memory of a file that nothing else can open, page-aligned, at least
+        // this long, and unmapped or mapped anew only by what borrows `self` mutably. Any bytes are
+        // a `u64`.
         unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast(), self.map.len() / WORD) }
     }
 }
@@ -104,7 +108,8 @@ impl DerefMut for Filed {
 
 /// Maps a file of the room.
 fn mapped(file: &File, bytes: usize) -> io::Result<MmapMut> {
-    // SAFETY: the file has had no name since before anything was in it, so that no other process can change or cut it,
-    // and its blocks are allocated. A longer map replaces one that is dropped.
+    // SAFETY: the file has had no name since before anything was in it, so that no other process
+    // can change or cut it, and its blocks are allocated. A longer map replaces one that is
+    // dropped.
     unsafe { MmapOptions::new().len(bytes).map_mut(file) }
 }

@@ -38,7 +38,8 @@ impl Snapshot {
         !self.gaps.is_empty()
     }
 
-    /// Whether this is the other state up to tickets, with gaps below `wide` the same and the others as wide or wider.
+    /// Whether this is the other state up to tickets, with gaps below `wide` the same and the
+    /// others as wide or wider.
     pub(super) fn continues(&self, other: &Self, wide: u64) -> bool {
         let gaps = self
             .gaps

@@ -17,7 +17,8 @@ pub struct Event {
     pub half: Option<Half>,
     /// The register, as the layout numbers them.
     pub register: Option<usize>,
-    /// The same, in the order in which the run first touched them: small numbers, for those who keep something of each.
+    /// The same, in the order in which the run first touched them: small numbers, for those who
+    /// keep something of each.
     pub slot: usize,
     /// The register lives with another process or with nobody: a reference in DSM.
     pub remote: bool,
@@ -38,15 +39,17 @@ pub struct Event {
 }
 
 impl Event {
-    /// Whether the other is the same step of another round: an access to the same register at the same place, whatever the
-    /// values. Local states that are merged may differ in whether they write or swap.
+    /// Whether the other is the same step of another round: an access to the same register at the
+    /// same place, whatever the values. Local states that are merged may differ in whether they
+    /// write or swap.
     pub(crate) fn is_alike(&self, other: &Self) -> bool {
         let step = |event: &Self| (event.process, event.line, event.half, event.register);
         let place = |event: &Self| (event.from, event.to, event.session, event.abandons);
         step(self) == step(other) && place(self) == place(other)
     }
 
-    /// Whether another run made the same step. Whether a wait was in vain is known of runs that forget alone.
+    /// Whether another run made the same step. Whether a wait was in vain is known of runs that
+    /// forget alone.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let step = |event: &Self| {
             (event.process, event.line, event.kind, event.half, event.register, event.remote)

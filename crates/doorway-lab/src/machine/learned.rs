@@ -1,11 +1,13 @@
-//! What has been learned of a process. Its section is run again on its answers to find out what a step does; what came of it
-//! is kept under the number of its local state and the number of the value that it found, so that the same step is not
-//! replayed a second time. So a process becomes an automaton, as in the checker, learned while it runs. Nothing else
-//! changes: a step that is known is the step that a replay would have made.
+//! What has been learned of a process. Its section is run again on its answers to find out what a
+//! step does; what came of it is kept under the number of its local state and the number of the
+//! value that it found, so that the same step is not replayed a second time. So a process becomes
+//! an automaton, as in the checker, learned while it runs. Nothing else changes: a step that is
+//! known is the step that a replay would have made.
 //!
-//! Tickets and sequence numbers make local states that never come back, and it costs more to keep them than to replay. So a
-//! process may know so many states, and then it forgets all but the one that it is in. If it has been little use to know
-//! them it keeps no others from then on, until it goes round in a wait.
+//! Tickets and sequence numbers make local states that never come back, and it costs more to keep
+//! them than to replay. So a process may know so many states, and then it forgets all but the one
+//! that it is in. If it has been little use to know them it keeps no others from then on, until it
+//! goes round in a wait.
 
 use std::sync::Arc;
 
@@ -26,7 +28,8 @@ const UNSEEN: u32 = u32::MAX - 1;
 /// Nothing has been found yet.
 const NEVER: u32 = u32::MAX - 2;
 
-/// What comes of a step: the next local state, and the value that is left in the register or [`NONE`].
+/// What comes of a step: the next local state, and the value that is left in the register or
+/// [`NONE`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Outcome {
     pub(super) next: u32,
@@ -67,7 +70,8 @@ struct Whole {
     moves: Moves,
 }
 
-/// What has been learned of one process, and where it is. What every step needs comes first, in one line of the cache.
+/// What has been learned of one process, and where it is. What every step needs comes first, in one
+/// line of the cache.
 #[repr(C, align(64))]
 pub(super) struct Learned {
     /// Where it is.
@@ -76,18 +80,21 @@ pub(super) struct Learned {
     pub(super) now: State,
     /// How often it has been of use to know a state since all were forgotten.
     used: u32,
-    /// How often the register had been written that it looked at in vain with its last step; [`NOT_IN_VAIN`] if it did not.
+    /// How often the register had been written that it looked at in vain with its last step;
+    /// [`NOT_IN_VAIN`] if it did not.
     pub(super) looked: u32,
     states: Vec<State>,
     wholes: Vec<Whole>,
     ids: FxHashMap<Arc<LocalState>, u32>,
-    /// What came of a move of a state that found a value: what the states themselves have no room for.
+    /// What came of a move of a state that found a value: what the states themselves have no room
+    /// for.
     outcomes: FxHashMap<(u32, u32, u32), Outcome>,
     /// How many states are kept before all are forgotten.
     most: usize,
     /// States are not kept.
     plain: bool,
-    /// Where the last round of a wait began: who comes back there goes round, and then it is of use to keep states.
+    /// Where the last round of a wait began: who comes back there goes round, and then it is of use
+    /// to keep states.
     began: Option<Arc<LocalState>>,
 }
 
@@ -185,7 +192,8 @@ impl Learned {
         }
     }
 
-    /// Goes to a state that a move has led to and notes that, if states are kept. Says whether it is another state.
+    /// Goes to a state that a move has led to and notes that, if states are kept. Says whether it
+    /// is another state.
     pub(super) fn arrive(
         &mut self,
         (index, found, effect): (usize, u32, u32),

@@ -1,4 +1,5 @@
-//! The registers of a run. Only those that have been touched are here: of a table of n² registers a run may touch a few.
+//! The registers of a run. Only those that have been touched are here: of a table of n² registers a
+//! run may touch a few.
 
 use std::sync::Arc;
 
@@ -141,8 +142,8 @@ impl<'s> Memory<'s> {
         self.values.intern(value)
     }
 
-    /// A slot is written, or updated to what it held before; with a value, it holds that of this number then. Says whether it held
-    /// another.
+    /// A slot is written, or updated to what it held before; with a value, it holds that of this
+    /// number then. Says whether it held another.
     #[inline]
     pub(super) fn write(&mut self, slot: usize, value: Option<u32>) -> bool {
         let touched = &mut self.touched[slot];

@@ -19,7 +19,8 @@ impl Machine<'_> {
         self.remember && self.cut && self.kind == RegisterKind::Atomic
     }
 
-    /// Process `p` makes its move of this index. What it has done is the [last](Self::last) step then.
+    /// Process `p` makes its move of this index. What it has done is the [last](Self::last) step
+    /// then.
     ///
     /// # Errors
     /// When the algorithm cannot be run in the lab.
@@ -38,8 +39,8 @@ impl Machine<'_> {
         &self.last
     }
 
-    /// A step that has been made before is not replayed. Nothing is copied that need not be: most steps of long runs are
-    /// made here.
+    /// A step that has been made before is not replayed. Nothing is copied that need not be: most
+    /// steps of long runs are made here.
     #[inline]
     pub(super) fn recall(&mut self, p: usize, index: usize) -> Result<(), Fault> {
         let process = &mut self.processes[p];
@@ -83,7 +84,8 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// A register is written, or updated to what it held before; says whether it holds another value now.
+    /// A register is written, or updated to what it held before; says whether it holds another
+    /// value now.
     #[inline]
     pub(super) fn write(&mut self, slot: usize, value: Option<u32>) -> bool {
         let changed = self.memory.write(slot, value);
@@ -94,8 +96,9 @@ impl Machine<'_> {
         changed
     }
 
-    /// Process `p` looks again, if all that it can do is to look at a register at which it has looked in vain and which nobody has
-    /// touched since but to look. Then this is the [last](Self::last) step, and costs nothing in CC.
+    /// Process `p` looks again, if all that it can do is to look at a register at which it has
+    /// looked in vain and which nobody has touched since but to look. Then this is the
+    /// [last](Self::last) step, and costs nothing in CC.
     #[inline]
     pub(crate) fn looks_again(&mut self, p: usize) -> bool {
         let process = &self.processes[p];
@@ -122,8 +125,8 @@ impl Machine<'_> {
         self.memory.none_exceeds(bound)
     }
 
-    /// Replays a step and notes what comes of it: the value that it leaves in the register, and whether the process is in another
-    /// state now.
+    /// Replays a step and notes what comes of it: the value that it leaves in the register, and
+    /// whether the process is in another state now.
     #[cold]
     #[inline(never)]
     fn learn(&mut self, p: usize, index: usize, slot: u32) -> Result<(u32, bool), Fault> {

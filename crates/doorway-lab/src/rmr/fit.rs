@@ -9,12 +9,14 @@ pub struct Fit {
     pub slope: f64,
     /// What is left at x = 0.
     pub intercept: f64,
-    /// The share of the variance that the fit explains, from 0 to 1; 1 for measurements that do not vary.
+    /// The share of the variance that the fit explains, from 0 to 1; 1 for measurements that do not
+    /// vary.
     pub r2: f64,
 }
 
 impl Fit {
-    /// The line through these points that leaves the least squares; `None` if they do not lie apart.
+    /// The line through these points that leaves the least squares; `None` if they do not lie
+    /// apart.
     pub fn through(points: &[(f64, f64)]) -> Option<Self> {
         let count = points.len() as f64;
         let mean = |f: fn(&(f64, f64)) -> f64| points.iter().map(f).sum::<f64>() / count;
@@ -76,9 +78,11 @@ pub struct Growth {
 pub const FEWEST: usize = 4;
 /// A fit over n that explains less is none.
 const GOOD: f64 = 0.99;
-/// One over another function, which is clearly better than the one over n, may explain a little less.
+/// One over another function, which is clearly better than the one over n, may explain a little
+/// less.
 const GOOD_ENOUGH: f64 = 0.95;
-/// Another function than n is clearly better if it leaves less than this share of what n leaves unexplained.
+/// Another function than n is clearly better if it leaves less than this share of what n leaves
+/// unexplained.
 const CLEARLY: f64 = 0.5;
 /// Measurements that vary by no more than this share of their mean stay where they are.
 const STILL: f64 = 0.05;

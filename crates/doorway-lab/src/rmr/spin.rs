@@ -1,5 +1,6 @@
-//! What it costs to wait: a process is kept waiting in front of holders that stay inside. An algorithm that spins locally
-//! pays nothing for its looks, however many; another pays for each, so that its passages have no bound.
+//! What it costs to wait: a process is kept waiting in front of holders that stay inside. An
+//! algorithm that spins locally pays nothing for its looks, however many; another pays for each, so
+//! that its passages have no bound.
 
 use doorway_core::RegisterKind;
 
@@ -28,10 +29,10 @@ pub struct SpinCost {
 /// Who has not come in alone after this many steps never will.
 const PATIENCE: u64 = 1 << 20;
 
-/// Lets k processes go in one after the other and stay, and another one take `steps` steps in front of them; in group locks
-/// one of a session, and another of another. Of several
-/// that may be the one who waits, it is the one to whom it is dearest in DSM. `None` if that cannot be arranged: a holder
-/// does not get in, or the one who should wait does.
+/// Lets k processes go in one after the other and stay, and another one take `steps` steps in front
+/// of them; in group locks one of a session, and another of another. Of several that may be the one
+/// who waits, it is the one to whom it is dearest in DSM. `None` if that cannot be arranged: a
+/// holder does not get in, or the one who should wait does.
 ///
 /// # Errors
 /// When the algorithm cannot be run in the lab.

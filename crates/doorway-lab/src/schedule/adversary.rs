@@ -1,5 +1,6 @@
-//! Adversaries: schedulers that are defined by what they may know. Three kinds, from the weakest to the strongest, and each is
-//! a trait of its own whose argument is all that it learns. A strategy that wanted to know more would not compile.
+//! Adversaries: schedulers that are defined by what they may know. Three kinds, from the weakest to
+//! the strongest, and each is a trait of its own whose argument is all that it learns. A strategy
+//! that wanted to know more would not compile.
 //!
 //! | kind | sees | trait |
 //! |---|---|---|

@@ -29,9 +29,10 @@ impl Scheduler for Uniform {
     }
 }
 
-/// Probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi, Nagarakatte 2010): the process with the highest
-/// priority moves; priorities are random and are lowered at random moments. As in all uses of it on code that spins, a
-/// process whose wait fails goes to the end, or nobody else would ever move.
+/// Probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi, Nagarakatte 2010): the
+/// process with the highest priority moves; priorities are random and are lowered at random
+/// moments. As in all uses of it on code that spins, a process whose wait fails goes to the end, or
+/// nobody else would ever move.
 #[derive(Debug)]
 pub struct Pct {
     random: Random,

@@ -136,7 +136,8 @@ struct Turns {
 #[derive(Debug, Clone, Copy)]
 enum Goal {
     Steps(u64),
-    /// One step, the first of a passage, that asks for this session; or a choice that falls on this.
+    /// One step, the first of a passage, that asks for this session; or a choice that falls on
+    /// this.
     Asks(u32),
     /// One step, a read that overlaps a write and returns this word.
     Reads(u64),
@@ -153,8 +154,9 @@ impl Script {
     /// Reads a script: one line per turn or run of turns, `#` begins a comment.
     ///
     /// # Errors
-    /// At the first line that is none of `ID`, `ID*COUNT`, `ID past LINE`, `ID until REGION`, `ID until REGION within COUNT`,
-    /// `ID asks SESSION`, `ID chooses OUTCOME`, `ID reads VALUE`, `again`.
+    /// At the first line that is none of `ID`, `ID*COUNT`, `ID past LINE`, `ID until REGION`,
+    /// `ID until REGION within COUNT`, `ID asks SESSION`, `ID chooses OUTCOME`, `ID reads VALUE`,
+    /// `again`.
     pub fn parse(text: &str, n: usize) -> Result<Self, ScheduleError> {
         let mut turns = Vec::new();
         let mut again = None;
@@ -181,14 +183,16 @@ impl Script {
         Ok(Self { turns, again, at: 0, taken: 0, patience: PATIENCE })
     }
 
-    /// The same for a run that forgets nothing, in which every failed look makes all further steps dearer.
+    /// The same for a run that forgets nothing, in which every failed look makes all further steps
+    /// dearer.
     #[must_use]
     pub fn with_patience(mut self, patience: u64) -> Self {
         self.patience = patience;
         self
     }
 
-    /// The same, for a simulation: registers are atomic, so nobody may say what a read returns, and there is an end.
+    /// The same, for a simulation: registers are atomic, so nobody may say what a read returns, and
+    /// there is an end.
     ///
     /// # Errors
     /// Where the script says otherwise.
@@ -202,7 +206,8 @@ impl Script {
         }
     }
 
-    /// What the step that [`follow`](Self::follow) has asked for reads, if that is written down, and in which line.
+    /// What the step that [`follow`](Self::follow) has asked for reads, if that is written down,
+    /// and in which line.
     pub fn reads(&self) -> Option<(u64, usize)> {
         match self.turns.get(self.at)? {
             &(line, Turns { goal: Goal::Reads(word), .. }) => Some((word, line)),
@@ -210,7 +215,8 @@ impl Script {
         }
     }
 
-    /// Whether the step that [`follow`](Self::follow) has asked for is the first of those that are repeated for ever.
+    /// Whether the step that [`follow`](Self::follow) has asked for is the first of those that are
+    /// repeated for ever.
     pub fn begins_loop(&self) -> bool {
         self.again == Some(self.at) && self.taken == 1
     }
@@ -305,8 +311,8 @@ impl Scheduler for Script {
 /// The name of the schedule of paper 002, section 4.
 pub const SECTION_4: &str = "002-section-4";
 
-/// Paper 002, section 4: the schedule that makes Burns-Lamport's last process compete N(N-1)/2 times in one passage. The
-/// paper's P_1 … P_N are 0 … n-1 here.
+/// Paper 002, section 4: the schedule that makes Burns-Lamport's last process compete N(N-1)/2
+/// times in one passage. The paper's P_1 … P_N are 0 … n-1 here.
 pub fn section_4(n: usize) -> String {
     let last = n - 1;
     let mut script = String::new();
@@ -334,8 +340,9 @@ pub fn section_4(n: usize) -> String {
 /// The name of the schedule of paper 002, section 6.
 pub const SECTION_6: &str = "002-section-6";
 
-/// Paper 002, section 6: the schedule by which the naive generalisation of the Black-White Bakery lets two sessions in. The
-/// paper's P_i, P_j, P_k, P_l are 0 to 3 here, S and S' are 1 and 2, and its white is black.
+/// Paper 002, section 6: the schedule by which the naive generalisation of the Black-White Bakery
+/// lets two sessions in. The paper's P_i, P_j, P_k, P_l are 0 to 3 here, S and S' are 1 and 2, and
+/// its white is black.
 pub const SECTION_6_SCRIPT: &str = "\
 0 asks 1
 0 until critical # P_i enters
@@ -356,9 +363,9 @@ pub const SECTION_6_SCRIPT: &str = "\
 /// The name of the schedules of paper 003, section 5.2; `:I,J` follows.
 pub const SECTION_5: &str = "003-section-5";
 
-/// Paper 003, section 5.2: the schedule h(i, j), for k ≤ j < i ≤ n - 1. No two of them may leave the same value in the shared
-/// variable, hence the lower bound C(n - k, 2) on how many there are. The paper's P_1 … P_N are 0 … n-1 here; `i` and `j` are
-/// the paper's.
+/// Paper 003, section 5.2: the schedule h(i, j), for k ≤ j < i ≤ n - 1. No two of them may leave
+/// the same value in the shared variable, hence the lower bound C(n - k, 2) on how many there are.
+/// The paper's P_1 … P_N are 0 … n-1 here; `i` and `j` are the paper's.
 pub fn section_5(n: usize, k: usize, i: usize, j: usize) -> String {
     let mut script = String::new();
     (0..k).for_each(|p| script.push_str(&format!("{p} until critical # 1: P_1 … P_k enter\n")));
@@ -371,8 +378,8 @@ pub fn section_5(n: usize, k: usize, i: usize, j: usize) -> String {
     script
 }
 
-/// The script that `003-section-5:I,J` names, if it is that for this algorithm. It is for those of the paper: that they enter
-/// and leave by single steps is what the schedule is made of.
+/// The script that `003-section-5:I,J` names, if it is that for this algorithm. It is for those of
+/// the paper: that they enter and leave by single steps is what the schedule is made of.
 pub(crate) fn section_5_for(
     name: &str,
     subject: &dyn Subject,

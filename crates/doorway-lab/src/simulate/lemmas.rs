@@ -1,16 +1,21 @@
-//! What the proof of paper 004 counts (section IV), counted in a run: writes to R, those of them that are *good*, and passages.
+//! What the proof of paper 004 counts (section IV), counted in a run: writes to R, those of them
+//! that are *good*, and passages.
 //!
-//! On each side *phase* 0 begins with the run, and the next one whenever S is reset in line 32. The leader of a phase is who
-//! wins S in it, in line 6. A *good interval* begins with a phase, and ends when the leader of that phase has L: after its last
-//! step in line 9. A write to R in line 5 is *good* if it falls in a good interval of its own side.
+//! On each side *phase* 0 begins with the run, and the next one whenever S is reset in line 32. The
+//! leader of a phase is who wins S in it, in line 6. A *good interval* begins with a phase, and
+//! ends when the leader of that phase has L: after its last step in line 9. A write to R in line 5
+//! is *good* if it falls in a good interval of its own side.
 //!
-//! Lemma 5: in expectation at least half of the writes are good, for at any time one side at least is in a good interval,
-//! and the coin of line 3 falls on it with probability 1/2. Lemma 6: in expectation a phase has at least 1/36 as many passages as
-//! good writes. What is counted here is the sum over all phases of one run, as in the proof of Theorem 1; no single phase and no
-//! expectation. Who counts as having passed is who has entered the critical section. In a run that is cut off, the last
-//! phase of each side has its writes counted, and perhaps not all of its passages.
+//! Lemma 5: in expectation at least half of the writes are good, for at any time one side at least
+//! is in a good interval, and the coin of line 3 falls on it with probability 1/2. Lemma 6: in
+//! expectation a phase has at least 1/36 as many passages as good writes. What is counted here is
+//! the sum over all phases of one run, as in the proof of Theorem 1; no single phase and no
+//! expectation. Who counts as having passed is who has entered the critical section. In a run that
+//! is cut off, the last phase of each side has its writes counted, and perhaps not all of its
+//! passages.
 //!
-//! Line 9 here is the hand-over from the leader before, and then L: a good interval ends after both.
+//! Line 9 here is the hand-over from the leader before, and then L: a good interval ends after
+//! both.
 
 use std::ops::Range;
 
@@ -28,7 +33,8 @@ pub struct Lemmas {
     pub writes: u64,
     /// Those in a good interval of their side.
     pub good_writes: u64,
-    /// Those at a time when neither side was in a good interval. The paper's "critical observation" is that there are none.
+    /// Those at a time when neither side was in a good interval. The paper's "critical observation"
+    /// is that there are none.
     pub uncovered: u64,
     /// Entries into the critical section.
     pub passages: u64,

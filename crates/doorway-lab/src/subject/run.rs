@@ -13,7 +13,8 @@ use crate::{
     replay::{Access, Input, Kind, Replay},
 };
 
-/// What the lab asks of an algorithm's code: that it runs on the replay memory, whatever that memory's lifetime.
+/// What the lab asks of an algorithm's code: that it runs on the replay memory, whatever that
+/// memory's lifetime.
 struct Run<A> {
     algorithm: A,
     layout: Layout,
@@ -30,8 +31,8 @@ where
     P: Local,
     K: Local,
 {
-    /// Runs `p` from where it is to its next access without an answer, or to the remainder. The state that it stopped
-    /// in has no request in the remainder, so `moves` asks for each.
+    /// Runs `p` from where it is to its next access without an answer, or to the remainder. The
+    /// state that it stopped in has no request in the remainder, so `moves` asks for each.
     fn drive(&self, p: usize, m: &mut Replay<'_>, local: &LocalState) -> Result<LocalState, Fault> {
         let mut section = local.section;
         let mut held = local.held.clone();
@@ -303,8 +304,8 @@ fn spread(step: Move, choice: impl Fn(u32) -> Choice) -> Vec<Move> {
     }
 }
 
-/// An instance of any algorithm, in the registry or not, to run in the lab. With `abandons`, processes may give up their
-/// waits.
+/// An instance of any algorithm, in the registry or not, to run in the lab. With `abandons`,
+/// processes may give up their waits.
 ///
 /// # Errors
 /// When the algorithm does not serve that size.

@@ -1,5 +1,5 @@
-//! Whether a replayed trace shows what it says. A trace is a file and may have been edited: that its steps replay does not
-//! mean that they violate anything.
+//! Whether a replayed trace shows what it says. A trace is a file and may have been edited: that
+//! its steps replay does not mean that they violate anything.
 
 use doorway_core::Property;
 use rustc_hash::FxHashSet;
@@ -19,10 +19,12 @@ pub(crate) enum Alone {
     GoesRound,
 }
 
-/// Who has neither entered nor come back after as many steps may write something new in each round, and never will.
+/// Who has neither entered nor come back after as many steps may write something new in each round,
+/// and never will.
 pub(crate) const PATIENCE: usize = 10_000;
 
-/// Lets only `p` move, in a run that forgets; `None` if it does neither for a long time, or cannot be run like that.
+/// Lets only `p` move, in a run that forgets; `None` if it does neither for a long time, or cannot
+/// be run like that.
 pub(crate) fn alone(run: &mut Run<'_>, p: usize) -> Option<Alone> {
     let mut seen = FxHashSet::default();
     let turn = Turn { process: p, choice: Choice::Go, garbage: None };

@@ -13,9 +13,9 @@ use crate::{
 const PATIENCE: u64 = 5_000;
 
 impl Trace {
-    /// Runs a script and writes down what happens, as something that shows the violation of `property`: whether it does is
-    /// for [`replay`](Self::replay) to say. What follows `again` is repeated for ever, and who does not move there and is
-    /// not in its remainder has crashed.
+    /// Runs a script and writes down what happens, as something that shows the violation of
+    /// `property`: whether it does is for [`replay`](Self::replay) to say. What follows `again` is
+    /// repeated for ever, and who does not move there and is not in its remainder has crashed.
     ///
     /// # Errors
     /// When the text is not a script, or cannot be followed.

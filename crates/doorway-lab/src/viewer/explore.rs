@@ -1,5 +1,6 @@
-//! The explorer: a schedule that somebody makes up as it goes, and what there is to see of it. Nothing is remembered between
-//! two questions: each brings the whole schedule, which is run again. So going back is to ask with less of it.
+//! The explorer: a schedule that somebody makes up as it goes, and what there is to see of it.
+//! Nothing is remembered between two questions: each brings the whole schedule, which is run again.
+//! So going back is to ask with less of it.
 
 use doorway_core::RegisterKind;
 use serde::{Deserialize, Serialize};
@@ -364,7 +365,8 @@ mod tests {
         }
     }
 
-    /// Who finds a closed backpack tries again with a number that is new each time, and never comes back to where it was.
+    /// Who finds a closed backpack tries again with a number that is new each time, and never comes
+    /// back to where it was.
     #[test]
     fn who_tries_for_ever_is_not_followed_for_ever() {
         let entrant = Entrant::named("randomized").expect("it is there");

@@ -1,5 +1,5 @@
-//! The pseudocode of an algorithm, from its page in `docs/algorithms`: the first block there, with the paper's line numbers in
-//! its margin. It is written down in that place alone.
+//! The pseudocode of an algorithm, from its page in `docs/algorithms`: the first block there, with
+//! the paper's line numbers in its margin. It is written down in that place alone.
 
 use serde::Serialize;
 

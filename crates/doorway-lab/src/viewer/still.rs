@@ -1,5 +1,6 @@
-//! A film as one picture that does not move: for documents. Time runs down, a lane for each process with its section in
-//! colour; each step with the paper's line and the access, and a mark where something is violated.
+//! A film as one picture that does not move: for documents. Time runs down, a lane for each process
+//! with its section in colour; each step with the paper's line and the access, and a mark where
+//! something is violated.
 
 use std::fmt::Write;
 
@@ -151,7 +152,8 @@ impl Film {
         format!("{request}{}{wrong}", step.access)
     }
 
-    /// What a step violates. What only the checker sees, by what could happen next, is violated by the last one.
+    /// What a step violates. What only the checker sees, by what could happen next, is violated by
+    /// the last one.
     fn violated(&self, i: usize) -> Vec<&str> {
         let (seen, trace) = (&self.frames[i].violates, &self.trace);
         let last = i + 1 == trace.steps.len() && trace.loop_from.is_none();
@@ -240,7 +242,8 @@ mod tests {
 
     use crate::{Entrant, Options, Progress, check, trace::Trace, viewer::Film};
 
-    /// Every step is there, in order, with its line; sections change where the trace says, and the violation is marked.
+    /// Every step is there, in order, with its line; sections change where the trace says, and the
+    /// violation is marked.
     #[test]
     fn a_picture_shows_the_whole_run() {
         let entrant = Entrant::named("bakery").expect("it is in the registry");

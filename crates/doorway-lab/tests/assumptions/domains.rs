@@ -209,7 +209,8 @@ impl<M: Registers, T: Flag> Exclusion<M> for Flags<T> {
         m.write(self.flag.at(p), T::UP)
     }
 
-    /// Process 0 goes in only if it sees a flag that is neither up nor down, which no process writes.
+    /// Process 0 goes in only if it sees a flag that is neither up nor down, which no process
+    /// writes.
     fn waiting(&self, m: &mut M, p: usize, (): ()) -> Result<(), M::Halt> {
         m.wait(self.flag.at(1 - p), |other| {
             if p == 0 { other != T::UP && other != T::DOWN } else { other == T::DOWN }

@@ -74,8 +74,8 @@ impl Map {
 
     /// Whether a file with this word here cannot be right.
     fn is_wrong(&self, words: &[u64], at: usize, word: u64) -> bool {
-        // Keys have one word here, of which the top bit is always set. In some field there is space for more numbers than
-        // all lessons can have given, so that not all of its bits can be set.
+        // Keys have one word here, of which the top bit is always set. In some field there is space
+        // for more numbers than all lessons can have given, so that not all of its bits can be set.
         let widest = *words[self.bits.clone()].iter().max().expect("there are fields");
         assert!(words[self.stride] == 1 && 1 << widest > words[self.lessons.clone()].len());
         let key = self.keys.contains(&at) && (word >> 63 == 0 || word == u64::MAX);
@@ -84,8 +84,8 @@ impl Map {
     }
 }
 
-/// With the checksum made right again: whatever the words say, it is refused or the search goes on, without a panic and
-/// without a table for 2^60 states.
+/// With the checksum made right again: whatever the words say, it is refused or the search goes on,
+/// without a panic and without a table for 2^60 states.
 #[test]
 fn made_up_files_do_no_harm() {
     for name in ["bakery", "black-white-bakery"] {

@@ -1,4 +1,5 @@
-//! A search that is interrupted and goes on, or that goes to disk, finds what it finds without that.
+//! A search that is interrupted and goes on, or that goes to disk, finds what it finds without
+//! that.
 
 use std::{
     fs,
@@ -81,7 +82,8 @@ fn facts(report: &Report) -> String {
     )
 }
 
-/// Checks, and interrupts the search as soon as it has finished a level that leaves it with this many states.
+/// Checks, and interrupts the search as soon as it has finished a level that leaves it with this
+/// many states.
 fn interrupted(
     subject: &dyn Subject,
     options: &Options,
@@ -109,7 +111,8 @@ fn goes_on(subject: &dyn Subject, options: &Options) {
         let directory = Directory::new();
         let checkpoint = directory.checkpoint();
         let few = Options { workers: workers.0, max_states: whole.states / 5, ..options.clone() };
-        // At the end of a level, and then in the middle of some: how far it gets until then is left to chance.
+        // At the end of a level, and then in the middle of some: how far it gets until then is left
+        // to chance.
         let mut kept =
             check_kept(subject, &few, &Progress::default(), &checkpoint).expect("it runs").states;
         assert!(kept > 1 && kept < whole.states);
@@ -175,7 +178,8 @@ fn an_interrupted_search_goes_on() {
     goes_on(&*subject("k-bakery", Size { n: 3, k: 2, sessions: 0 }), &slots);
 }
 
-/// Numbers are given there in more ways: writes of two steps, domains of reads, renamed states in the middle of a write.
+/// Numbers are given there in more ways: writes of two steps, domains of reads, renamed states in
+/// the middle of a write.
 #[test]
 fn an_interrupted_search_goes_on_on_other_registers() {
     for registers in [RegisterKind::Safe, RegisterKind::Regular] {
@@ -295,8 +299,8 @@ fn merged_local_states_are_merged_again() {
         .expect("it is the same search");
 }
 
-/// After a fault with merged local states the check begins again without: both searches can be interrupted, and nothing
-/// of one goes into the other.
+/// After a fault with merged local states the check begins again without: both searches can be
+/// interrupted, and nothing of one goes into the other.
 #[test]
 fn a_search_that_has_begun_again_goes_on() {
     let subject = dead(Dead::Bound);
@@ -330,8 +334,8 @@ fn a_search_that_has_begun_again_goes_on() {
     assert!(kinds[0] > 0 && kinds[1] > 0, "{kinds:?}");
 }
 
-/// Whether an exit section ends is decided from all that was learned, also from what gave no new number: a finished
-/// search that goes on expands nothing again.
+/// Whether an exit section ends is decided from all that was learned, also from what gave no new
+/// number: a finished search that goes on expands nothing again.
 #[test]
 fn what_gave_no_number_is_learned_again() {
     let mcs = subject("mcs", Size::mutex(2));

@@ -17,7 +17,8 @@ pub(crate) enum Dead {
     Lines,
     /// A choice decides nothing but whether a loop is one of attempts.
     Attempts,
-    /// A choice decides nothing but what a process does if it reads a number above the declared bound.
+    /// A choice decides nothing but what a process does if it reads a number above the declared
+    /// bound.
     Bound,
     /// The same, and no register ever holds such a number.
     Safely,

@@ -41,8 +41,8 @@ pub(crate) enum Toy {
     Transaction,
     /// A lock by a read and then a write: no lock.
     TestThenSet,
-    /// Waits until none of those with smaller ids has its flag up, looking at all flags round after round, and counts the
-    /// first few rounds.
+    /// Waits until none of those with smaller ids has its flag up, looking at all flags round after
+    /// round, and counts the first few rounds.
     Scan,
 }
 
@@ -216,7 +216,8 @@ impl<M: Coins + Registers + CompareAndSwap + FetchAndAdd + Transactions> Exclusi
             Toy::IdlePassage | Toy::IdleExit => Ok(()),
             Toy::Add => m.write(self.serving, pass + 1),
             Toy::Coin(_) | Toy::Swap | Toy::Transaction | Toy::TestThenSet => m.write(self.word, 0),
-            // The writer of the inversion test leaves its flag set: what it writes is only ever new.
+            // The writer of the inversion test leaves its flag set: what it writes is only ever
+            // new.
             Toy::Inversion if p == 0 => m.write(self.word, 0),
             _ => m.write(self.flag.at(p), false),
         }

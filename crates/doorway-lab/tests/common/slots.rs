@@ -1,5 +1,5 @@
-//! Small algorithms for k slots by transactions, in the manner of paper 003: right ones, and ones that are wrong in one
-//! respect each.
+//! Small algorithms for k slots by transactions, in the manner of paper 003: right ones, and ones
+//! that are wrong in one respect each.
 
 use std::ops::ControlFlow::{Break, Continue};
 
@@ -30,8 +30,8 @@ pub(crate) enum Slots {
     LeavesSlowly,
     /// A queue from which they leave in two steps, of which the first frees the slot.
     LeavesAtOnce,
-    /// The same, and two tickets that nobody needs, of which one grows and the other is 0 and 1 in turn: inside a gap of
-    /// which it is not known how wide it is.
+    /// The same, and two tickets that nobody needs, of which one grows and the other is 0 and 1 in
+    /// turn: inside a gap of which it is not known how wide it is.
     Scribbles,
 }
 

@@ -1,6 +1,6 @@
-//! Szymanski's algorithm (*A simple solution to Lamport's concurrent programming problem with linear wait*, 1988), in
-//! which much of what a process has seen is dead soon afterwards: which process it found in a scan, where it only matters
-//! that it found one.
+//! Szymanski's algorithm (*A simple solution to Lamport's concurrent programming problem with
+//! linear wait*, 1988), in which much of what a process has seen is dead soon afterwards: which
+//! process it found in a scan, where it only matters that it found one.
 
 use std::ops::ControlFlow::{Break, Continue};
 

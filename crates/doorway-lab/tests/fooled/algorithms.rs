@@ -39,7 +39,8 @@ pub(crate) enum Kind {
     NoOutcome,
     /// Chooses among more than can be explored.
     HugeChoice,
-    /// Counts the rounds of a loop in an atomic of its own section, and ignores the other's flag after the second.
+    /// Counts the rounds of a loop in an atomic of its own section, and ignores the other's flag
+    /// after the second.
     LocalAtomic,
     /// Ignores the other's flag whenever the code has been run a multiple of four times.
     Counter,

@@ -28,8 +28,9 @@ fn odd(kind: Kind) -> Box<dyn Subject> {
     Shared::with(kind, || build::<Odd, _, _, _>(Size::mutex(2), None, false).expect("it fits"))
 }
 
-/// One helper makes both scans, and the first has nothing to scan for process 0. The second scan's result is ignored, so two
-/// processes get in. A checker that took the second scan's record for the first's said that exclusion holds.
+/// One helper makes both scans, and the first has nothing to scan for process 0. The second scan's
+/// result is ignored, so two processes get in. A checker that took the second scan's record for the
+/// first's said that exclusion holds.
 #[test]
 fn a_helper_that_is_called_twice_is_two_loops() {
     for kind in [Kind::Helper, Kind::PlainFor, Kind::Recursion, Kind::EmptyScope] {
@@ -45,8 +46,9 @@ fn a_helper_that_is_called_twice_is_two_loops() {
     }
 }
 
-/// The same helper in an algorithm that uses both results: it excludes, and no process is stuck. A checker that took
-/// one scan for the other printed a loop in which a process entered as a violation of deadlock freedom.
+/// The same helper in an algorithm that uses both results: it excludes, and no process is stuck. A
+/// checker that took one scan for the other printed a loop in which a process entered as a
+/// violation of deadlock freedom.
 #[test]
 fn a_helper_does_not_break_what_is_right() {
     for kind in [Kind::RightHelper, Kind::RightInlined] {
@@ -76,8 +78,8 @@ fn a_printed_loop_is_a_violation() {
     }
 }
 
-/// A passage may begin with a choice: with a fair coin for each of two flags two processes meet, and a wide choice is explored to
-/// its last outcome.
+/// A passage may begin with a choice: with a fair coin for each of two flags two processes meet,
+/// and a wide choice is explored to its last outcome.
 #[test]
 fn a_passage_may_begin_with_a_choice() {
     let found = verdict(&*odd(Kind::ChoosesFirst), Property::MutualExclusion);
@@ -114,7 +116,8 @@ fn too_many_registers_are_refused() {
     assert!(report.expect("it fits").complete);
 }
 
-/// A doorway that waits fixes no order: first come, first served would hold of any lock whose doorway is the whole lock.
+/// A doorway that waits fixes no order: first come, first served would hold of any lock whose
+/// doorway is the whole lock.
 #[test]
 fn a_doorway_that_waits_fixes_no_order() {
     for property in [Property::Fcfs, Property::KFcfs, Property::Fife, Property::BoundedDoorway] {

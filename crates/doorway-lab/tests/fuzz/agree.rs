@@ -1,11 +1,13 @@
-//! What the checker says of a subject, compared with what the reference says: all of it has to be the same.
+//! What the checker says of a subject, compared with what the reference says: all of it has to be
+//! the same.
 
 use doorway_core::Property;
 use doorway_lab::{Fault, Options, Progress, Report, Subject, check};
 
 use crate::{decide::Decided, drive::quietly, reference::Graph};
 
-/// Properties that the search itself decides. It stops at the first violation, so each has a search of its own.
+/// Properties that the search itself decides. It stops at the first violation, so each has a search
+/// of its own.
 pub(crate) const SAFETY: [Property; 4] = [
     Property::MutualExclusion,
     Property::KExclusion,
@@ -46,7 +48,8 @@ pub(crate) enum Outcome {
 pub(crate) struct Failure {
     pub(crate) class: String,
     pub(crate) details: String,
-    /// Of several disagreements on a case the one with the smallest number is shown: a false "holds" first.
+    /// Of several disagreements on a case the one with the smallest number is shown: a false
+    /// "holds" first.
     weight: u8,
 }
 
@@ -84,7 +87,8 @@ pub(crate) fn run(subject: &dyn Subject, options: &Options) -> Result<Report, Re
 /// A subject with the verdicts of the reference.
 pub(crate) struct Comparison<'a> {
     pub(crate) subject: &'a dyn Subject,
-    /// How to check it: without relabelling, without merged local states, and without a rehearsal but for the first time.
+    /// How to check it: without relabelling, without merged local states, and without a rehearsal
+    /// but for the first time.
     pub(crate) options: Options,
     pub(crate) graph: &'a Graph,
     pub(crate) decided: Vec<(Property, Decided)>,
@@ -93,8 +97,8 @@ pub(crate) struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// The properties in groups that one search can decide: a search stops at a violation of safety, so properties of safety
-    /// that do not hold have one of their own.
+    /// The properties in groups that one search can decide: a search stops at a violation of
+    /// safety, so properties of safety that do not hold have one of their own.
     pub(crate) fn groups(&self) -> Vec<Vec<Property>> {
         let (alone, together): (Vec<_>, Vec<_>) = self
             .decided
@@ -121,7 +125,8 @@ impl Comparison<'_> {
         run(self.subject, &options)
     }
 
-    /// Compares everything, without relabelling. `may_refuse` says whether the lab is right to refuse the subject.
+    /// Compares everything, without relabelling. `may_refuse` says whether the lab is right to
+    /// refuse the subject.
     pub(crate) fn exactly(
         &mut self,
         may_refuse: impl Fn(&Refusal) -> bool,
@@ -154,7 +159,8 @@ impl Comparison<'_> {
         worst.map_or(Ok(Outcome::Same), Err)
     }
 
-    /// Compares a run in which bisimilar local states are merged: the same verdicts and lengths, and no more states.
+    /// Compares a run in which bisimilar local states are merged: the same verdicts and lengths,
+    /// and no more states.
     fn merged(&mut self, plain: &Report, properties: &[Property]) -> Result<(), Failure> {
         let report = match self.run(properties, |options| options.minimise = true) {
             Ok(report) => report,
@@ -194,15 +200,17 @@ impl Comparison<'_> {
         }
     }
 
-    /// With any number of passages and tickets relabelled, nothing must be said to hold that the reference has refuted.
-    /// `leave_out` says which properties are not asked for, and `must_run` whether the lab is wrong to refuse the subject.
+    /// With any number of passages and tickets relabelled, nothing must be said to hold that the
+    /// reference has refuted. `leave_out` says which properties are not asked for, and `must_run`
+    /// whether the lab is wrong to refuse the subject.
     pub(crate) fn relabelled(
         &mut self,
         leave_out: impl Fn(Property) -> bool,
         must_run: impl Fn(&Refusal) -> bool,
     ) -> Result<(), Failure> {
         for mut properties in self.groups() {
-            // A process without passages left is not enabled to enter, which says nothing of runs without a bound.
+            // A process without passages left is not enabled to enter, which says nothing of runs
+            // without a bound.
             let bounded = |property| {
                 matches!(property, Property::FifoEnabling | Property::KDeadlockAvoidance)
             };
@@ -231,8 +239,9 @@ impl Comparison<'_> {
                     let details = format!("holds ({}); the reference violates it", verdict.scope);
                     return Err(failure(class, details));
                 }
-                // With more passages a doorway may wait that does not with few: that is shown by a loop, of any length.
-                // And the bound that a relabelled ticket exceeds is not seen, only that of another number, which may come later.
+                // With more passages a doorway may wait that does not with few: that is shown by a
+                // loop, of any length. And the bound that a relabelled ticket exceeds is not seen,
+                // only that of another number, which may come later.
                 let is_shortest = property != Property::BoundedRegisters;
                 let run =
                     verdict.trace.as_ref().filter(|trace| trace.loop_from.is_none() && is_shortest);

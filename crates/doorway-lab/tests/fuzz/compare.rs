@@ -27,8 +27,9 @@ fn may_refuse(fault: &Fault, program: &Program, graph: &Graph) -> bool {
         || words.contains("300 outcomes") && many
 }
 
-/// Whether the lab is right to refuse the program. The lab looks beyond the bounds on passages and kills, so the
-/// reference explores more of both, too: few passages first, because many may have too many states.
+/// Whether the lab is right to refuse the program. The lab looks beyond the bounds on passages and
+/// kills, so the reference explores more of both, too: few passages first, because many may have
+/// too many states.
 fn may_refuse_beyond(refusal: &Refusal, program: &Program, graph: &Graph) -> bool {
     let Refusal::Fault(fault) = refusal else { return false };
     let more = Program { kills: 6, ..program.clone() };

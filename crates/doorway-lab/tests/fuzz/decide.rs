@@ -9,7 +9,8 @@ use crate::{
     reference::{Edge, Graph},
 };
 
-/// A verdict of the reference: whether the property holds and, where runs are finite, how long a shortest violation is.
+/// A verdict of the reference: whether the property holds and, where runs are finite, how long a
+/// shortest violation is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Decided {
     pub(crate) holds: bool,
@@ -126,8 +127,8 @@ fn enters(graph: &Graph, from: usize, edge: &Edge) -> bool {
         && graph.regions[edge.to][edge.p] == Region::Critical
 }
 
-/// The strongly connected part of each state in the graph of these steps alone, by Kosaraju's algorithm; `None` for
-/// states that do not count.
+/// The strongly connected part of each state in the graph of these steps alone, by Kosaraju's
+/// algorithm; `None` for states that do not count.
 pub(crate) fn parts(
     graph: &Graph,
     counts: impl Fn(usize) -> bool,
@@ -177,7 +178,8 @@ pub(crate) fn parts(
     part
 }
 
-/// Whether there is a run in which `p` takes steps for ever, from some point on between states that count.
+/// Whether there is a run in which `p` takes steps for ever, from some point on between states that
+/// count.
 fn lingers(graph: &Graph, p: usize, counts: impl Fn(usize) -> bool) -> bool {
     let part = parts(graph, &counts, |_, _| true);
     let mut states = 0..graph.edges.len();
@@ -189,8 +191,9 @@ fn lingers(graph: &Graph, p: usize, counts: impl Fn(usize) -> bool) -> bool {
     })
 }
 
-/// Whether there is a fair run without steps that are `left_out`, from some point on between states that count. Fair is a run
-/// in which every process that has not crashed takes steps for ever or rests; `victim` does not crash.
+/// Whether there is a fair run without steps that are `left_out`, from some point on between states
+/// that count. Fair is a run in which every process that has not crashed takes steps for ever or
+/// rests; `victim` does not crash.
 fn stuck(
     graph: &Graph,
     n: usize,
@@ -222,8 +225,9 @@ fn stuck(
     })
 }
 
-/// The graph with what is remembered of the order of arrival: for each process in a passage, the processes that `counts`
-/// which were through their doorway when it began, and have neither entered nor given up since.
+/// The graph with what is remembered of the order of arrival: for each process in a passage, the
+/// processes that `counts` which were through their doorway when it began, and have neither entered
+/// nor given up since.
 struct Remembering {
     graph: Graph,
     /// For each state, the state of the graph without memory.
@@ -232,8 +236,9 @@ struct Remembering {
 }
 
 impl Remembering {
-    /// `forget` says whether a process's own memory ends when it enters or gives up, or at the end of its passage. Stops
-    /// where `bad` says so of a process that enters, those that it overtakes and the state after that; the steps to there.
+    /// `forget` says whether a process's own memory ends when it enters or gives up, or at the end
+    /// of its passage. Stops where `bad` says so of a process that enters, those that it overtakes
+    /// and the state after that; the steps to there.
     fn new(
         graph: &Graph,
         n: usize,
@@ -283,8 +288,8 @@ impl Remembering {
     }
 }
 
-/// A search over states and, for each process in its entry section, the processes that it overtakes. `bad` judges them when
-/// the process enters, in the state after that.
+/// A search over states and, for each process in its entry section, the processes that it
+/// overtakes. `bad` judges them when the process enters, in the state after that.
 fn overtaking(
     graph: &Graph,
     n: usize,
@@ -295,8 +300,8 @@ fn overtaking(
     Decided { holds: shortest.is_none(), shortest }
 }
 
-/// Whether a process takes steps for ever and waits, although every process in a passage that keeps it out began after it was
-/// through its doorway.
+/// Whether a process takes steps for ever and waits, although every process in a passage that keeps
+/// it out began after it was through its doorway.
 fn leader_waits(graph: &Graph, n: usize) -> bool {
     let conflicting = |state: usize, p: usize, q: usize| {
         conflict(graph.sessions[state][p], graph.sessions[state][q])

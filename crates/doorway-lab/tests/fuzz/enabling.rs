@@ -1,4 +1,5 @@
-//! Which processes are enabled to enter or to leave, and the properties that speak of that, each from its definition.
+//! Which processes are enabled to enter or to leave, and the properties that speak of that, each
+//! from its definition.
 
 use doorway_lab::Region;
 
@@ -7,8 +8,8 @@ use crate::{
     reference::{Edge, Graph},
 };
 
-/// For each state whether `p` is not enabled to get to the region: there is a run on which `p` is never there and does not
-/// give up, and either takes steps for ever or comes to where it has none.
+/// For each state whether `p` is not enabled to get to the region: there is a run on which `p` is
+/// never there and does not give up, and either takes steps for ever or comes to where it has none.
 pub(crate) fn not_enabled(graph: &Graph, p: usize, goal: Region) -> Vec<bool> {
     let counts = |state: usize| graph.regions[state][p] != goal;
     let step = |from: usize, edge: &Edge| {
@@ -43,8 +44,8 @@ pub(crate) fn not_enabled(graph: &Graph, p: usize, goal: Region) -> Vec<bool> {
     }
 }
 
-/// Which processes wait in which state: in their entry section and not enabled to enter, or in their exit section and not
-/// enabled to leave.
+/// Which processes wait in which state: in their entry section and not enabled to enter, or in
+/// their exit section and not enabled to leave.
 struct Waiting {
     /// For each process and state, whether it is not enabled to enter.
     kept_out: Vec<Vec<bool>>,
@@ -67,8 +68,9 @@ impl Waiting {
     }
 }
 
-/// Whether FIFO enabling is violated: a process comes while another waits to enter, and becomes enabled to enter while that
-/// one still waits; or it is in its critical section while another waits to leave, and becomes enabled to leave.
+/// Whether FIFO enabling is violated: a process comes while another waits to enter, and becomes
+/// enabled to enter while that one still waits; or it is in its critical section while another
+/// waits to leave, and becomes enabled to leave.
 pub(crate) fn overtaking(graph: &Graph, n: usize) -> bool {
     let waiting = Waiting::of(graph, n);
     let pairs = (0..n).flat_map(|i| (0..n).filter(move |&j| j != i).map(move |j| (i, j)));
@@ -101,8 +103,9 @@ pub(crate) fn overtaking(graph: &Graph, n: usize) -> bool {
     })
 }
 
-/// Whether k-deadlock is not avoided: a process waits to leave, or waits to enter while fewer than k processes are enabled to,
-/// and from there on steps are made for ever with which no process gets to another region or ceases or begins to wait.
+/// Whether k-deadlock is not avoided: a process waits to leave, or waits to enter while fewer than
+/// k processes are enabled to, and from there on steps are made for ever with which no process gets
+/// to another region or ceases or begins to wait.
 pub(crate) fn standstill(graph: &Graph, n: usize, k: usize) -> bool {
     let waiting = Waiting::of(graph, n);
     let total = graph.edges.len();
@@ -116,7 +119,8 @@ pub(crate) fn standstill(graph: &Graph, n: usize, k: usize) -> bool {
         let region = |state: usize| graph.regions[state][edge.p].letter();
         region(from) == region(edge.to) && waits[from] == waits[edge.to]
     };
-    // The states from which steps of that kind can be made for ever: what is left when all others are taken out.
+    // The states from which steps of that kind can be made for ever: what is left when all others
+    // are taken out.
     let mut stays = vec![true; total];
     loop {
         let goes_on = |state: usize, stays: &[bool]| {

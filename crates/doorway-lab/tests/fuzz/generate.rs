@@ -7,7 +7,8 @@ use crate::{
     program::{Expr, Form, Items, Kind, Loop, Place, Program, Routine, Stmt},
 };
 
-/// Kinds of programs that are left out, by the finding that they led to: `DOORWAY_FUZZ_WITHOUT=h1,h7`.
+/// Kinds of programs that are left out, by the finding that they led to:
+/// `DOORWAY_FUZZ_WITHOUT=h1,h7`.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Without {
     /// Loops that are called more than once from one place: helpers and plain `for`.
@@ -293,8 +294,8 @@ impl Generator {
     }
 }
 
-/// A gap that is wide enough: a ticket can be met again by at most as many successors as there are in the text, times the
-/// rounds of a loop.
+/// A gap that is wide enough: a ticket can be met again by at most as many successors as there are
+/// in the text, times the rounds of a loop.
 pub(crate) fn enough(program: &Program) -> u32 {
     let mut successors = 0;
     program.clone().exprs_mut(|e| count_successors(e, &mut successors));

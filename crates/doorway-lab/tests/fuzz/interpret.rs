@@ -1,4 +1,5 @@
-//! Programs as algorithms: the lab's own memory runs them, through the combinators that any algorithm calls.
+//! Programs as algorithms: the lab's own memory runs them, through the combinators that any
+//! algorithm calls.
 
 use std::{
     cell::RefCell,
@@ -22,7 +23,8 @@ thread_local! {
     static NEXT: RefCell<Option<Arc<Program>>> = const { RefCell::new(None) };
 }
 
-/// Declared bound and gap travel in the number of sessions, which a lock without sessions does not look at.
+/// Declared bound and gap travel in the number of sessions, which a lock without sessions does not
+/// look at.
 const BOUNDS: usize = 100;
 
 /// The program, to run in the lab.

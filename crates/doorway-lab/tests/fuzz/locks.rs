@@ -111,8 +111,8 @@ fn burns_lamport(n: usize) -> Program {
     program
 }
 
-/// A flag up, and down again if another is up, with one helper for the scans of both sides. One of them looks at nothing
-/// in the first process, and one in the last.
+/// A flag up, and down again if another is up, with one helper for the scans of both sides. One of
+/// them looks at nothing in the first process, and one in the last.
 fn two_scans(n: usize) -> Program {
     scans(n, not(and(not(recent(0)), not(recent(1)))))
 }
@@ -226,7 +226,8 @@ fn bakery(n: usize) -> Program {
     program
 }
 
-/// A wait whose rounds begin with a loop that ends at once: it may be given up at its first access all the same.
+/// A wait whose rounds begin with a loop that ends at once: it may be given up at its first access
+/// all the same.
 pub(crate) fn wait_after_an_empty_wait() -> Program {
     let mut program = empty(2);
     let write = || Stmt::Write(count(0), constant(0));

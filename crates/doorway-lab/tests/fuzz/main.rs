@@ -1,5 +1,5 @@
-//! Fuzzes the checker: random small algorithms and mutants of the registry's, each checked by the lab and explored by a naive
-//! reference.
+//! Fuzzes the checker: random small algorithms and mutants of the registry's, each checked by the
+//! lab and explored by a naive reference.
 //!
 //! `cargo test` runs a fixed number of cases. For a long run:
 //!
@@ -7,10 +7,11 @@
 //! DOORWAY_FUZZ_CASES=1000000 cargo test --release -p doorway-lab --test fuzz -- --nocapture
 //! ```
 //!
-//! This runs so many programs, and a tenth as many mutants of the registry's algorithms. `DOORWAY_FUZZ_SEED` changes the
-//! cases. `DOORWAY_FUZZ_CASE` runs one of the programs, `DOORWAY_FUZZ_REGISTRY_CASE` one of the mutants. `DOORWAY_FUZZ_WITHOUT=h1,h7`
-//! leaves out kinds of programs (see [`generate::Without`]). `DOORWAY_FUZZ_ALL=1` goes on after a failure and shows one case
-//! for each way to fail.
+//! This runs so many programs, and a tenth as many mutants of the registry's algorithms.
+//! `DOORWAY_FUZZ_SEED` changes the cases. `DOORWAY_FUZZ_CASE` runs one of the programs,
+//! `DOORWAY_FUZZ_REGISTRY_CASE` one of the mutants. `DOORWAY_FUZZ_WITHOUT=h1,h7` leaves out kinds
+//! of programs (see [`generate::Without`]). `DOORWAY_FUZZ_ALL=1` goes on after a failure and shows
+//! one case for each way to fail.
 //!
 //! `DOORWAY_FUZZ_SPIN` is how many programs are compared with SPIN (see `spin.rs`).
 

@@ -1,9 +1,9 @@
-//! One process of the reference: a stack of frames, each with its place in the code, the values in scope and everything
-//! that it has been answered and not forgotten.
+//! One process of the reference: a stack of frames, each with its place in the code, the values in
+//! scope and everything that it has been answered and not forgotten.
 //!
-//! What is forgotten is what `Memory` documents: after a round of a combinator everything but the carried value, after the
-//! combinator everything but its result, after a section everything but what it passes on. A branch, a plain `for` and a
-//! call forget nothing.
+//! What is forgotten is what `Memory` documents: after a round of a combinator everything but the
+//! carried value, after the combinator everything but its result, after a section everything but
+//! what it passes on. A branch, a plain `for` and a call forget nothing.
 
 use std::{cell::Cell, ptr};
 
@@ -194,7 +194,8 @@ impl<'p> Machine<'p> {
                     }
                 }
                 Some(_) => {
-                    // Around a loop that waits there has been an access or will be one: rounds are not told apart.
+                    // Around a loop that waits there has been an access or will be one: rounds are
+                    // not told apart.
                     let inner = process.stack.iter().rposition(Frame::waits).unwrap_or(0);
                     process.stack[..inner].iter_mut().for_each(|frame| frame.made = true);
                     return Ok(());

@@ -1,8 +1,10 @@
-//! A small algorithm as data: what the fuzzer makes, the interpreter runs on the lab's memory, and the reference explores.
+//! A small algorithm as data: what the fuzzer makes, the interpreter runs on the lab's memory, and
+//! the reference explores.
 //!
-//! A section is a list of statements. A statement that has a value (a read, a loop, a call) appends it to the
-//! environment, and expressions name values by how recent they are. A body of a loop sees what is around it and, beside
-//! that, the carried value and the item; after the body only the loop's result stays.
+//! A section is a list of statements. A statement that has a value (a read, a loop, a call) appends
+//! it to the environment, and expressions name values by how recent they are. A body of a loop sees
+//! what is around it and, beside that, the carried value and the item; after the body only the
+//! loop's result stays.
 
 use std::fmt;
 
@@ -167,8 +169,8 @@ pub(crate) enum Form {
     Scope,
 }
 
-/// A loop or a scope. `next` is what is carried after a round, and a scope's result. `stop` is when `FoldUntil`, `Find`
-/// and `Repeat` end.
+/// A loop or a scope. `next` is what is carried after a round, and a scope's result. `stop` is when
+/// `FoldUntil`, `Find` and `Repeat` end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Loop {
     pub(crate) form: Form,
@@ -181,7 +183,8 @@ pub(crate) struct Loop {
     pub(crate) stop: Expr,
 }
 
-/// A statement. In conditions on a register and in transactions the register's value is the most recent one.
+/// A statement. In conditions on a register and in transactions the register's value is the most
+/// recent one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Stmt {
     Read(Place),

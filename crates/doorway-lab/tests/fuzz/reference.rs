@@ -1,7 +1,9 @@
-//! The reference: a naive explorer of programs, to compare the checker with. It shares no code with the lab.
+//! The reference: a naive explorer of programs, to compare the checker with. It shares no code with
+//! the lab.
 //!
-//! What a process is and forgets is in `process.rs`. States are whole values in one hash map, explored breadth first by one
-//! thread: no numbers for values, no packing, no relabelling. What holds of the graph is decided in `decide.rs`.
+//! What a process is and forgets is in `process.rs`. States are whole values in one hash map,
+//! explored breadth first by one thread: no numbers for values, no packing, no relabelling. What
+//! holds of the graph is decided in `decide.rs`.
 
 use std::{cell::Cell, rc::Rc};
 
@@ -179,7 +181,8 @@ impl<'p> Machine<'p> {
         Ok(())
     }
 
-    /// Makes an access; the answer, if it has a value. `None` for a wait in vain, which leaves everything as it is.
+    /// Makes an access; the answer, if it has a value. `None` for a wait in vain, which leaves
+    /// everything as it is.
     fn perform(
         &self,
         stmt: &Stmt,

@@ -33,7 +33,8 @@ pub(crate) struct Case {
     /// Processes may give up their waits.
     abandons: bool,
     kills: Option<u32>,
-    /// `None` for any number, if there are not too many states then; else for so many that there are not.
+    /// `None` for any number, if there are not too many states then; else for so many that there
+    /// are not.
     passages: Option<u32>,
     crashes: usize,
     workers: usize,
@@ -192,15 +193,16 @@ impl Case {
             Comparison { subject, options, graph, decided, verdicts, failures: Vec::new() };
         let outcome = comparison.exactly(|_| self.may_refuse())?;
         if self.passages.is_some() && outcome == Outcome::Same {
-            // A mutant may do with tickets what the relabelling does not allow, and run into anything after that.
+            // A mutant may do with tickets what the relabelling does not allow, and run into
+            // anything after that.
             let must_run = |_: &Refusal| self.mutant.is_none();
             comparison.relabelled(|_| false, must_run)?;
         }
         Ok(outcome)
     }
 
-    /// Whether the lab is right to refuse what the reference runs: it may look beyond the bounds on passages and kills, and a
-    /// mutant may fail there.
+    /// Whether the lab is right to refuse what the reference runs: it may look beyond the bounds on
+    /// passages and kills, and a mutant may fail there.
     fn may_refuse(&self) -> bool {
         let more = Self { kills: self.kills.map(|_| ANY_NUMBER), ..self.clone() };
         let beyond = quietly(|| explore(&*more.subject(), None, 50_000));

@@ -1,4 +1,5 @@
-//! A timestamp system alone, as something that the lab can run: each passage is one operation, asked for on arrival.
+//! A timestamp system alone, as something that the lab can run: each passage is one operation,
+//! asked for on arrival.
 
 use doorway_core::{
     Algorithm, Array, Claims, Exclusion, Homes, Layout, Primitive, Problem, RegisterKind,
@@ -24,8 +25,8 @@ impl Request for Op {
     }
 }
 
-/// The operation is the doorway, nothing is waited for, and the exit section writes down what a Scan returned: nobody reads
-/// that but the test.
+/// The operation is the doorway, nothing is waited for, and the exit section writes down what a
+/// Scan returned: nobody reads that but the test.
 pub(crate) struct Clock<C> {
     pub(crate) timestamps: C,
     result: Array<Digits>,
@@ -185,8 +186,9 @@ pub(crate) enum Meaning {
     TakesAll,
 }
 
-/// The meaning of an access in an operation. A saved label is taken if the colour beside it is the one that the scanner shows;
-/// before it has looked at the current label, a scanner looks at that colour only to choose its own.
+/// The meaning of an access in an operation. A saved label is taken if the colour beside it is the
+/// one that the scanner shows; before it has looked at the current label, a scanner looks at that
+/// colour only to choose its own.
 pub(crate) fn meaning(
     role: Role,
     kind: Kind,

@@ -1,5 +1,6 @@
-//! Every interleaving of a few operations. What has happened is part of a state as far as P1 and P2 can still depend on it:
-//! which Label each register's label stems from, and which Labels have to be before which.
+//! Every interleaving of a few operations. What has happened is part of a state as far as P1 and P2
+//! can still depend on it: which Label each register's label stems from, and which Labels have to
+//! be before which.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -13,7 +14,8 @@ use super::{
     random::digits,
 };
 
-/// A state: what registers hold and where processes are, by number; what each has still to do; and what has happened.
+/// A state: what registers hold and where processes are, by number; what each has still to do; and
+/// what has happened.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct State<P> {
     values: Vec<u16>,
@@ -91,7 +93,8 @@ impl<'s> Explorer<'s> {
         at as u16
     }
 
-    /// Explores all runs of the program, after a random prologue of so many steps in which everybody does what it likes.
+    /// Explores all runs of the program, after a random prologue of so many steps in which
+    /// everybody does what it likes.
     pub(crate) fn run<P: Past>(
         &mut self,
         program: Program<'_>,
@@ -134,7 +137,8 @@ impl<'s> Explorer<'s> {
         Explored { states: seen.len(), violation, complete: true }
     }
 
-    /// Where the program starts: after the prologue, in which each process ends with no operation going on.
+    /// Where the program starts: after the prologue, in which each process ends with no operation
+    /// going on.
     fn start<P: Past>(&mut self, program: Program<'_>, prologue: u64, seed: u64) -> State<P> {
         let n = program.len();
         let locals = (0..n).map(|p| self.local(self.subject.start(p))).collect();

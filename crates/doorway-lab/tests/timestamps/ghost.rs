@@ -1,9 +1,10 @@
 //! What has happened, as far as P1 and P2 can still depend on it.
 //!
-//! A Label matters as long as it is going on, its label is in some register, some operation has taken it, or some Scan must
-//! return nothing older. The others are forgotten, and nothing is lost: what a forgotten Label x was before, those that were
-//! before x are before as well, and what begins from now on comes after all of them, because whatever has to be before
-//! anything is finished. So runs of any length have finitely many such pasts.
+//! A Label matters as long as it is going on, its label is in some register, some operation has
+//! taken it, or some Scan must return nothing older. The others are forgotten, and nothing is lost:
+//! what a forgotten Label x was before, those that were before x are before as well, and what
+//! begins from now on comes after all of them, because whatever has to be before anything is
+//! finished. So runs of any length have finitely many such pasts.
 
 use super::{
     clock::{Meaning, Op},
@@ -109,8 +110,8 @@ impl Past for Ghost {
         Ok(())
     }
 
-    /// Forgets the Labels that do not matter any more, and lists the others in the order in which they are met: the same past
-    /// then looks the same.
+    /// Forgets the Labels that do not matter any more, and lists the others in the order in which
+    /// they are met: the same past then looks the same.
     fn tidy(&mut self) {
         // Labels keep nothing of what they took: P1 is about Scans.
         self.doing.iter_mut().flatten().filter(|doing| doing.op == Op::Label).for_each(|doing| {

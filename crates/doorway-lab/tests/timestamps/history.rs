@@ -1,4 +1,5 @@
-//! What happened, and what has to be true of it: P1 and P2, and the four statements of the paper's section III, word by word.
+//! What happened, and what has to be true of it: P1 and P2, and the four statements of the paper's
+//! section III, word by word.
 
 /// A Label operation. Number 0 of each process is its initial label and is not listed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -29,7 +30,8 @@ impl Scan {
     }
 }
 
-/// All operations of a run, in no order. Times are those of first and last accesses; no two are the same.
+/// All operations of a run, in no order. Times are those of first and last accesses; no two are the
+/// same.
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub(crate) struct History {
     pub(crate) n: usize,
@@ -66,9 +68,10 @@ impl History {
         Ok(())
     }
 
-    /// P1: there is a total order on the Labels that extends the order in real time and agrees with every Scan. So it is if and
-    /// only if the graph of what has to be before what has no circle. Time is a chain of moments in it: the end of one Label is
-    /// before the beginning of another by way of the chain.
+    /// P1: there is a total order on the Labels that extends the order in real time and agrees with
+    /// every Scan. So it is if and only if the graph of what has to be before what has no circle.
+    /// Time is a chain of moments in it: the end of one Label is before the beginning of another by
+    /// way of the chain.
     pub(crate) fn check_p1(&self) -> Verdict {
         let mut moments: Vec<(u64, usize, bool)> = Vec::new();
         for (i, label) in self.labels.iter().enumerate() {
@@ -109,7 +112,8 @@ impl History {
         ensure(is_acyclic(&graph), || "P1: the Scans do not agree on an order of the Labels".into())
     }
 
-    /// P2: a Scan returns no label that is older than the last one of its process that was finished before it began.
+    /// P2: a Scan returns no label that is older than the last one of its process that was finished
+    /// before it began.
     pub(crate) fn check_p2(&self) -> Verdict {
         for scan in &self.scans {
             for p in 0..self.n {
@@ -126,8 +130,8 @@ impl History {
         Ok(())
     }
 
-    /// Pieces of it with so many Scans each, overlapping by half; with every Label that overlaps them, and the last one of each
-    /// process before. What holds of the whole holds of them.
+    /// Pieces of it with so many Scans each, overlapping by half; with every Label that overlaps
+    /// them, and the last one of each process before. What holds of the whole holds of them.
     pub(crate) fn windows(&self, scans: usize) -> impl Iterator<Item = Self> {
         let mut ordered = self.scans.clone();
         ordered.sort_by_key(|scan| scan.begin);
@@ -154,9 +158,10 @@ impl History {
         self.labels_of(p).all(|label| label.end < begin || end < label.begin)
     }
 
-    /// "Let P be a set of processes outside any Label procedure during some time interval. Then, the permutations returned by all
-    /// the Scans performed entirely in this interval are consistent with one another with regards to the order they impose on
-    /// P." For two Scans and two processes, in the smallest interval.
+    /// "Let P be a set of processes outside any Label procedure during some time interval. Then,
+    /// the permutations returned by all the Scans performed entirely in this interval are
+    /// consistent with one another with regards to the order they impose on P." For two Scans and
+    /// two processes, in the smallest interval.
     fn check_consistency(&self) -> Verdict {
         for (i, a) in self.scans.iter().enumerate() {
             for b in &self.scans[..i] {
@@ -175,10 +180,12 @@ impl History {
         Ok(())
     }
 
-    /// "Let p be a process outside Label_p during an interval [T1^p, T2^p], let q be a process performing Scan_q during an interval
-    /// [T1^q, T2^q], such that T1^p ≤ T1^q, and, for any process i, let T2^i be a time when any Label_i starting before T2^q is
-    /// finished. If the Scan_q that started at T1^q returned a permutation satisfying p < i, then any Scan performed entirely in
-    /// [T2^i, T2^p] returns a permutation satisfying p < i." With T2^i as early and T2^p as late as can be.
+    /// "Let p be a process outside Label_p during an interval [T1^p, T2^p], let q be a process
+    /// performing Scan_q during an interval [T1^q, T2^q], such that T1^p ≤ T1^q, and, for any
+    /// process i, let T2^i be a time when any Label_i starting before T2^q is finished. If the
+    /// Scan_q that started at T1^q returned a permutation satisfying p < i, then any Scan performed
+    /// entirely in [T2^i, T2^p] returns a permutation satisfying p < i." With T2^i as early and
+    /// T2^p as late as can be.
     fn check_lasting_consistency(&self) -> Verdict {
         for scan in &self.scans {
             for p in (0..self.n).filter(|&p| self.is_quiet(p, scan.begin, scan.begin)) {
@@ -205,8 +212,9 @@ impl History {
         Ok(())
     }
 
-    /// "If a process p begins Label_p after a process q finishes Label_q, then any Scan performed entirely after both labeling
-    /// procedures and before any subsequent labeling procedures by q, returns a permutation in which q < p."
+    /// "If a process p begins Label_p after a process q finishes Label_q, then any Scan performed
+    /// entirely after both labeling procedures and before any subsequent labeling procedures by q,
+    /// returns a permutation in which q < p."
     fn check_property_1(&self) -> Verdict {
         for first in &self.labels {
             let q = first.process;
@@ -227,10 +235,12 @@ impl History {
         Ok(())
     }
 
-    /// "Let P be a set of processes, such that in some interval each p ∈ P executes Label_p, and then Scan_p which is not followed
-    /// by Label_p. Then, there is p ∈ P whose last Scan_p in this interval returns a permutation that orders all the other processes
-    /// in P before it, and no Label_q, for any q ∈ P, starts after the last Label_p in this interval finishes." It depends on the
-    /// end of the interval alone; a later beginning only makes P smaller, and every smaller P is tried anyway.
+    /// "Let P be a set of processes, such that in some interval each p ∈ P executes Label_p, and
+    /// then Scan_p which is not followed by Label_p. Then, there is p ∈ P whose last Scan_p in this
+    /// interval returns a permutation that orders all the other processes in P before it, and no
+    /// Label_q, for any q ∈ P, starts after the last Label_p in this interval finishes." It depends
+    /// on the end of the interval alone; a later beginning only makes P smaller, and every smaller
+    /// P is tried anyway.
     fn check_property_2(&self) -> Verdict {
         for end in self.scans.iter().map(|scan| scan.end) {
             let last: Vec<Option<(&Label, &Scan)>> =
@@ -255,7 +265,8 @@ impl History {
         Ok(())
     }
 
-    /// The last Label and Scan of p before `end`, if the Scan was after the Label and nothing of p's follows.
+    /// The last Label and Scan of p before `end`, if the Scan was after the Label and nothing of
+    /// p's follows.
     fn last_pair(&self, p: usize, end: u64) -> Option<(&Label, &Scan)> {
         let label =
             self.labels_of(p).filter(|label| label.begin <= end).max_by_key(|label| label.begin)?;

@@ -1,5 +1,6 @@
-//! Timestamp systems alone: P1, P2 and the four statements of the paper's section III, in every interleaving of a few
-//! operations, under random schedules and on real threads; and every way to get the bounded one wrong, each by a test of its name.
+//! Timestamp systems alone: P1, P2 and the four statements of the paper's section III, in every
+//! interleaving of a few operations, under random schedules and on real threads; and every way to
+//! get the bounded one wrong, each by a test of its name.
 
 #![allow(missing_docs, unreachable_pub)]
 
@@ -32,7 +33,8 @@ fn all<P: Past>(system: System, program: Program<'_>, prologue: u64, seed: u64) 
     explored.states
 }
 
-/// Two processes, two operations each, whatever they are: all six statements on everything that can happen.
+/// Two processes, two operations each, whatever they are: all six statements on everything that can
+/// happen.
 #[test]
 fn two_processes_keep_all_promises_in_every_interleaving() {
     let pairs: Vec<[Op; 2]> = [Label, Scan]

@@ -1,5 +1,5 @@
-//! Every way to get the bounded timestamp system wrong that it lists, each caught by a test of its name. Nothing is tuned to a
-//! seed: the tests look from seed 0 on until a run breaks a promise.
+//! Every way to get the bounded timestamp system wrong that it lists, each caught by a test of its
+//! name. Nothing is tuned to a seed: the tests look from seed 0 on until a run breaks a promise.
 
 use super::{clock::System, random::judge};
 
@@ -48,7 +48,8 @@ caught! {
     a_low_threshold_is_caught: "low-threshold" among 4 in 1500 steps;
 }
 
-/// Among three it is right, as far as that goes: only with four is there a level at which one process fewer is too few.
+/// Among three it is right, as far as that goes: only with four is there a level at which one
+/// process fewer is too few.
 #[test]
 fn a_low_threshold_takes_four_processes() {
     assert_eq!(caught("low-threshold", 3, 600, 2_000), None);

@@ -84,8 +84,9 @@ impl<'s> Recorder<'s> {
     }
 }
 
-/// A run of so many steps. The weights of the processes change now and then, so that some stand still for long in the middle of
-/// an operation while others are quick; how many of the operations are Labels changes from run to run.
+/// A run of so many steps. The weights of the processes change now and then, so that some stand
+/// still for long in the middle of an operation while others are quick; how many of the operations
+/// are Labels changes from run to run.
 pub(crate) fn run(subject: &dyn Subject, steps: u64, seed: u64) -> (History, Vec<(Op, Counts)>) {
     let n = subject.size().n;
     let mut random = Random::new(seed, 0);

@@ -1,4 +1,5 @@
-//! Timestamp systems on real threads: on the memory that ships, and on one that also says whose label is read.
+//! Timestamp systems on real threads: on the memory that ships, and on one that also says whose
+//! label is read.
 
 use std::{
     convert::Infallible,
@@ -42,7 +43,8 @@ fn ranks(ranks: &Digits) -> Vec<usize> {
     ranks.iter().map(|rank| rank as usize).collect()
 }
 
-/// So many operations of each of `n` threads on the native memory; who took which label is not known.
+/// So many operations of each of `n` threads on the native memory; who took which label is not
+/// known.
 pub(crate) fn on_native<C>(n: usize, operations: u32, seed: u64) -> History
 where
     C: for<'a> LabelScan<Native<'a, Spin>> + Timestamps + Sync,
@@ -92,8 +94,9 @@ fn together<T: Send>(n: usize, process: impl Fn(usize) -> T + Sync) -> Vec<T> {
     })
 }
 
-/// Registers with a number beside each label: the low half of a double word is the register, the high half says which Label of
-/// its process it stems from. Both are read and written in one access, so the number is right whatever happens.
+/// Registers with a number beside each label: the low half of a double word is the register, the
+/// high half says which Label of its process it stems from. Both are read and written in one
+/// access, so the number is right whatever happens.
 struct Numbered {
     n: usize,
     words: Vec<AtomicU128>,

@@ -1,9 +1,11 @@
 //! Compares what the lab says of the registry with what it said before.
 //!
-//! `verdicts.txt` holds what the checker says at small sizes: states, steps, depth, and for every property whether it holds, how
-//! far that was explored, and which run violates it. `runs.txt` holds a random run of every algorithm, step by step.
+//! `verdicts.txt` holds what the checker says at small sizes: states, steps, depth, and for every
+//! property whether it holds, how far that was explored, and which run violates it. `runs.txt`
+//! holds a random run of every algorithm, step by step.
 //!
-//! A change of the lab that is meant to change nothing leaves both files as they are. When a change is meant,
+//! A change of the lab that is meant to change nothing leaves both files as they are. When a change
+//! is meant,
 //!
 //! ```text
 //! DOORWAY_WRITE_VERDICTS=1 cargo test -p doorway-lab --test verdicts
@@ -34,8 +36,8 @@ fn size(entrant: &Entrant) -> Size {
     entrant.claims.problem.size(entrant.claims.min_n.max(2), 1, 2)
 }
 
-/// What was found out about a property, without its name; a run that violates it as the processes that move, with `|` where
-/// its loop begins.
+/// What was found out about a property, without its name; a run that violates it as the processes
+/// that move, with `|` where its loop begins.
 fn finding(verdict: &Verdict) -> String {
     let Verdict { holds, scope, trace, .. } = verdict;
     let holds = holds.map_or("not decided", |holds| if holds { "holds" } else { "violated" });

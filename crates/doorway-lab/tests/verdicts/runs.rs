@@ -11,8 +11,8 @@ use doorway_lab::{
 /// How many times a process is chosen to make a few steps.
 const STEPS: usize = 24;
 
-/// Runs of one algorithm: on atomic registers with waits given up and processes killed where that can be, and on weaker registers
-/// where it only reads and writes.
+/// Runs of one algorithm: on atomic registers with waits given up and processes killed where that
+/// can be, and on weaker registers where it only reads and writes.
 pub(crate) fn of(entrant: &Entrant) -> String {
     let size = entrant.claims.problem.size(entrant.claims.min_n.max(3), 1, 2);
     let size = if entrant.build(size, None, false).is_ok() { size } else { super::size(entrant) };
@@ -48,7 +48,8 @@ fn run(subject: &dyn Subject, registers: RegisterKind, cut: bool) -> String {
     let mut text = String::new();
     let mut writes = vec![false; machine.processes()];
     for _ in 0..STEPS {
-        // A process makes a few steps in a row, or no passage would come to its end; and mostly the first move.
+        // A process makes a few steps in a row, or no passage would come to its end; and mostly the
+        // first move.
         let p = below(machine.processes());
         for _ in 0..=below(4) {
             let moves = machine.moves(p);

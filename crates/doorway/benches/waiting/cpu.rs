@@ -18,12 +18,8 @@ fn used_by(pid: i32) -> f64 {
     let error = unsafe { libc::clock_getcpuclockid(pid, &mut clock) };
     assert_eq!(error, 0, "process {pid} is there: {}", io::Error::from_raw_os_error(error));
     // SAFETY: the pointer is valid.
-    assert_eq!(
-        unsafe { libc::clock_gettime(clock, &mut time) },
-        0,
-        "{}",
-        io::Error::last_os_error()
-    );
+    let failed = unsafe { libc::clock_gettime(clock, &mut time) };
+    assert_eq!(failed, 0, "{}", io::Error::last_os_error());
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 

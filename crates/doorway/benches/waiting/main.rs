@@ -10,8 +10,8 @@
 //!   `doorway run` if `$DOORWAY_BIN` names the executable
 //! - `turns`: passages per second of 8 and 32 processes over those with a SysV semaphore
 //!
-//! Beside `handover` and `turns` stands a bare ring of processes that do nothing but pass a token on:
-//! what the machine allows to any lock that is granted in order and whose waiters sleep.
+//! Beside `handover` and `turns` stands a bare ring of processes that do nothing but pass a token
+//! on: what the machine allows to any lock that is granted in order and whose waiters sleep.
 //!
 //! `--runs` is the number of runs or rounds of which the median and the worst are shown, 10 unless
 //! given. `--busy` is the number of processes that spin beside `turns`; unless given, 0 and 1.

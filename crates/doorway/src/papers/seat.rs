@@ -104,7 +104,8 @@ impl<'a, A: Paper<S::Word>, S: Arena> Seat<'a, A, S> {
     /// When the lock has no such session.
     ///
     /// # Panics
-    /// If a place or a guard of this seat was forgotten ([`std::mem::forget`]): it still is in its last passage.
+    /// If a place or a guard of this seat was forgotten ([`std::mem::forget`]): it still is in its
+    /// last passage.
     pub fn enter_for(&mut self, request: A::Asks) -> Result<Place<'_, 'a, A, S>, NoSuchSession> {
         let (session, sessions) = (request.session(), self.lock.size.sessions);
         let offered = if sessions == 0 {
@@ -178,7 +179,8 @@ impl<'s, 'a, A: Paper<S::Word>, S: Arena> Passage<'s, 'a, A, S> {
         seat.keep = Some(patient(seat.lock.instance.algorithm().exit(&mut seat.m, seat.p, pass)));
     }
 
-    /// Leaves the line, of an algorithm that has a way to: looks until it would have to wait, as the checker does.
+    /// Leaves the line, of an algorithm that has a way to: looks until it would have to wait, as
+    /// the checker does.
     fn abandon(self) {
         let Self { seat, pass } = self;
         let algorithm = seat.lock.instance.algorithm();
@@ -198,9 +200,10 @@ impl<'s, 'a, A: Paper<S::Word>, S: Arena> Passage<'s, 'a, A, S> {
 
 /// A place in line. [`wait`](Self::wait) there, or drop it.
 ///
-/// Dropping it leaves the line where the algorithm has a way to (`abandons` in its [claims](doorway_core::Claims)): at once,
-/// and nobody waits for it any more. **Otherwise it waits its turn and leaves then**, as everybody behind it waits for that.
-/// So who drops such a place while it is itself inside, from another seat of the lock, waits for ever.
+/// Dropping it leaves the line where the algorithm has a way to (`abandons` in its
+/// [claims](doorway_core::Claims)): at once, and nobody waits for it any more. **Otherwise it waits
+/// its turn and leaves then**, as everybody behind it waits for that. So who drops such a place
+/// while it is itself inside, from another seat of the lock, waits for ever.
 ///
 /// ```
 /// use doorway::papers::{Bakery, Lock};

@@ -11,8 +11,8 @@ use super::{
     sessions::{Called, LONGEST},
 };
 
-/// How long a process that must not wait waits for the table lock, which running processes hold for less
-/// than a microsecond.
+/// How long a process that must not wait waits for the table lock, which running processes hold for
+/// less than a microsecond.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Lock {
@@ -73,8 +73,8 @@ impl Lock {
         self.queued(position)
     }
 
-    /// Enters the queue, as [`enter`](Self::enter) does; `None` if that takes longer than `limit`, which it does only where
-    /// a process was stopped in the middle of an operation.
+    /// Enters the queue, as [`enter`](Self::enter) does; `None` if that takes longer than `limit`,
+    /// which it does only where a process was stopped in the middle of an operation.
     ///
     /// # Errors
     /// When the table is full, or the file is lost or damaged.
@@ -100,8 +100,8 @@ impl Lock {
         }
     }
 
-    /// Notes when a process entered that has to wait. A process that does not wait has mostly released its
-    /// slot sooner than it takes to read a clock.
+    /// Notes when a process entered that has to wait. A process that does not wait has mostly
+    /// released its slot sooner than it takes to read a clock.
     fn queued(&self, position: Position) -> Result<Position, Stop> {
         if !position.holds() {
             if self.file.is_removed() {
@@ -113,8 +113,8 @@ impl Lock {
         Ok(position)
     }
 
-    /// Enters if a slot is free and no living process waits; `None` otherwise, and if a stopped process holds the table
-    /// lock for a second.
+    /// Enters if a slot is free and no living process waits; `None` otherwise, and if a stopped
+    /// process holds the table lock for a second.
     ///
     /// # Errors
     /// When the table is full, or the file is lost or damaged.

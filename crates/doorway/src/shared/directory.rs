@@ -22,8 +22,8 @@ use super::{
     file::{File, Wanted},
 };
 
-/// The most entries that there can be, and how many there are unless the user says otherwise: so many processes
-/// may hold and wait together.
+/// The most entries that there can be, and how many there are unless the user says otherwise: so
+/// many processes may hold and wait together.
 pub(super) const MOST: usize = doorway_core::engines::named_lock::Tally::MAX as usize;
 
 const NO_DIRECTORY: &str = "it is a link, or no directory";
@@ -46,7 +46,8 @@ fn usual_capacity() -> Result<usize, Error> {
         .ok_or_else(|| Error::Capacity { asked: text.to_string_lossy().into_owned(), most: MOST })
 }
 
-/// Returns a part of a name that no other process takes meanwhile, also in a container with the same PIDs.
+/// Returns a part of a name that no other process takes meanwhile, also in a container with the
+/// same PIDs.
 pub(super) fn unique() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let now = clock_gettime(ClockId::Realtime);
@@ -79,8 +80,8 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// `$DOORWAY_DIR`, else `/dev/shm/doorway-UID`, which is made if it is not there: the same for a shell, for cron and for
-    /// `sudo -u`.
+    /// `$DOORWAY_DIR`, else `/dev/shm/doorway-UID`, which is made if it is not there: the same for
+    /// a shell, for cron and for `sudo -u`.
     ///
     /// # Errors
     /// When another user could put files there, or it cannot be made.
@@ -98,7 +99,8 @@ impl Directory {
         Self::found(path.into(), None)
     }
 
-    /// `$DOORWAY_DIR`, else `/dev/shm/doorway-group-GID`: as [`of_user`](Self::of_user), for everybody in a group.
+    /// `$DOORWAY_DIR`, else `/dev/shm/doorway-group-GID`: as [`of_user`](Self::of_user), for
+    /// everybody in a group.
     ///
     /// # Errors
     /// When a user outside of the group could put files there, or it cannot be made.
@@ -109,8 +111,8 @@ impl Directory {
         )
     }
 
-    /// This directory, for everybody in a group; made with mode 0770 if it is not there. Locks are made with mode 0660, and such
-    /// locks are trusted, whichever user of the group has made them.
+    /// This directory, for everybody in a group; made with mode 0770 if it is not there. Locks are
+    /// made with mode 0660, and such locks are trusted, whichever user of the group has made them.
     ///
     /// # Errors
     /// When a user outside of the group could put files there, or it cannot be made.
@@ -135,7 +137,8 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Makes the directory. One of a group is made elsewhere first, so that it is the group's before it has its name.
+    /// Makes the directory. One of a group is made elsewhere first, so that it is the group's
+    /// before it has its name.
     fn make(&self) -> Result<(), Errno> {
         let Some(gid) = self.group else { return rustix::fs::mkdir(&self.path, Mode::RWXU) };
         let hidden = self.path.with_file_name(format!(".{}", unique()));
@@ -151,8 +154,8 @@ impl Directory {
         made
     }
 
-    /// Makes locks for so many processes that hold and wait together: 4095 unless told otherwise, here or by
-    /// `$DOORWAY_CAPACITY`, and at most. Locks that exist keep theirs.
+    /// Makes locks for so many processes that hold and wait together: 4095 unless told otherwise,
+    /// here or by `$DOORWAY_CAPACITY`, and at most. Locks that exist keep theirs.
     #[must_use]
     pub fn with_capacity(mut self, entries: usize) -> Self {
         self.capacity = entries.clamp(1, MOST);
@@ -296,7 +299,8 @@ impl Directory {
         }
     }
 
-    /// Runs while no other process removes files here. The kernel releases that lock when a process dies.
+    /// Runs while no other process removes files here. The kernel releases that lock when a process
+    /// dies.
     pub(super) fn alone<T>(
         &self,
         directory: &OwnedFd,

@@ -38,8 +38,9 @@ pub struct Lock {
     own: Map,
 }
 
-/// Where the words of `own` are: in the middle of the page, as the entries that are used most are at the
-/// beginning of theirs. Processors take a store and a load for the same if their places in a page are.
+/// Where the words of `own` are: in the middle of the page, as the entries that are used most are
+/// at the beginning of theirs. Processors take a store and a load for the same if their places in a
+/// page are.
 const ME: usize = 269;
 /// 1 while a thread establishes the identity.
 const IS_IDENTIFYING: usize = 268;
@@ -54,9 +55,9 @@ const OWN: usize = 512;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Position {
     pub(super) ticket: Ticket,
-    /// The entry, and one bit whether the slot was acquired on the fast path; above them the slot, and one
-    /// bit whether its last holder died with it, or [`NO_SLOT`] while it waits. In one word: what is
-    /// written in halves and read whole makes processors wait.
+    /// The entry, and one bit whether the slot was acquired on the fast path; above them the slot,
+    /// and one bit whether its last holder died with it, or [`NO_SLOT`] while it waits. In one
+    /// word: what is written in halves and read whole makes processors wait.
     entry_and_slot: u64,
 }
 
@@ -141,12 +142,14 @@ impl Lock {
         self.tally().slots().into()
     }
 
-    /// Whether the lock has been [removed](Self::remove), which is done only while no process holds a slot or waits.
+    /// Whether the lock has been [removed](Self::remove), which is done only while no process holds
+    /// a slot or waits.
     pub fn is_removed(&self) -> bool {
         self.file.is_removed()
     }
 
-    /// Checks that the file is still there, whole. A waiter does so by itself; a holder may want to.
+    /// Checks that the file is still there, whole. A waiter does so by itself; a holder may want
+    /// to.
     ///
     /// # Errors
     /// [`Error::Lost`] if the file has been removed.
@@ -174,8 +177,8 @@ impl Lock {
         Option::<Owner>::from_word(u128::from(self.own.words()[ME].load(Relaxed)), ())
     }
 
-    /// Establishes the identity of this process. A process that was forked since the lock was opened may be
-    /// in another namespace.
+    /// Establishes the identity of this process. A process that was forked since the lock was
+    /// opened may be in another namespace.
     #[cold]
     fn identify(&self) -> Result<Owner, Error> {
         let is_busy = &self.own.words()[IS_IDENTIFYING];
@@ -225,20 +228,21 @@ impl Lock {
         }
     }
 
-    /// Notes for [`status`](Self::status) that the process holds from now on. A process that has waited has
-    /// noted it already.
+    /// Notes for [`status`](Self::status) that the process holds from now on. A process that has
+    /// waited has noted it already.
     pub(super) fn stamp_holder(&self, position: &Position) {
         self.stamp(position, now());
     }
 
-    /// Returns the entry of this process for the fast path. It is in use only while the fast path is not
-    /// open, so many threads may share it.
+    /// Returns the entry of this process for the fast path. It is in use only while the fast path
+    /// is not open, so many threads may share it.
     #[inline(always)]
     pub(super) fn fast_entry(&self) -> Option<usize> {
         (self.own.words()[FAST].load(Relaxed) as usize).checked_sub(1)
     }
 
-    /// Returns an idle entry of this process, with the table lock, which also keeps other threads away.
+    /// Returns an idle entry of this process, with the table lock, which also keeps other threads
+    /// away.
     pub(super) fn own_entry<M: CompareAndSwap>(&self, m: &mut M) -> Result<Option<usize>, M::Halt> {
         if let Some(entry) = self.fast_entry()
             && m.read(self.file.table().state(entry))? == State::Idle
@@ -254,8 +258,9 @@ impl Lock {
         Ok(Some(entry.load(Relaxed) as usize))
     }
 
-    /// Claims an entry for this process, with the table lock: a vacant one, else one of a dead process or a
-    /// new one. Before the file grows by another chunk of entries, entries of dead processes are looked for.
+    /// Claims an entry for this process, with the table lock: a vacant one, else one of a dead
+    /// process or a new one. Before the file grows by another chunk of entries, entries of dead
+    /// processes are looked for.
     #[cold]
     #[inline(never)]
     pub(super) fn claim_entry(&self, m: &mut Mapped<'_>, me: Owner) -> Result<usize, Stop> {

@@ -118,7 +118,8 @@ pub enum Error {
     /// The place or permit belongs to the process that forked this one.
     #[error("{0}: a place or a permit is not inherited by fork: enter again")]
     Forked(PathBuf),
-    /// `/proc` shows the processes of another PID namespace: it does not tell which processes of this one are dead.
+    /// `/proc` shows the processes of another PID namespace: it does not tell which processes of
+    /// this one are dead.
     #[error(
         "{0}: /proc shows the processes of another PID namespace; mount that of this one (mount -t proc proc /proc, \
          unshare --mount-proc)"

@@ -7,15 +7,16 @@
 //! then                         the names of sessions, 8 words each
 //! ```
 //!
-//! The file is large enough for all entries that there can be, and sparse: memory for a chunk of entries is
-//! reserved when the first of them is used. It is reserved then, and not when it is first written, because a
-//! process that writes into a full file system is killed.
+//! The file is large enough for all entries that there can be, and sparse: memory for a chunk of
+//! entries is reserved when the first of them is used. It is reserved then, and not when it is
+//! first written, because a process that writes into a full file system is killed.
 //!
-//! A file is made complete before it has a name: no process sees half of one, and the second process that
-//! makes it finds that of the first. Everything in it is checked when it is opened, and every index when it
-//! is used: whatever a stranger writes into it, nothing outside of it is touched. What cannot be caught is a
-//! file that is cut off while it is mapped: the system kills a process that touches what is gone (SIGBUS).
-//! A waiter checks the size whenever it is woken; and only a process that may write the file can cut it off.
+//! A file is made complete before it has a name: no process sees half of one, and the second
+//! process that makes it finds that of the first. Everything in it is checked when it is opened,
+//! and every index when it is used: whatever a stranger writes into it, nothing outside of it is
+//! touched. What cannot be caught is a file that is cut off while it is mapped: the system kills a
+//! process that touches what is gone (SIGBUS). A waiter checks the size whenever it is woken; and
+//! only a process that may write the file can cut it off.
 
 use std::{
     convert::Infallible,
@@ -60,8 +61,8 @@ pub(super) mod entry {
     pub(in super::super) const WORDS: usize = doorway_core::layout::LINE;
     /// The process that keeps the entry for its child.
     pub(in super::super) const KEEPER: usize = 11;
-    /// When its owner entered and when it was granted its slot, in nanoseconds of the monotonic clock; and
-    /// with which ticket, or the times are older.
+    /// When its owner entered and when it was granted its slot, in nanoseconds of the monotonic
+    /// clock; and with which ticket, or the times are older.
     pub(in super::super) const ENTERED: usize = 12;
     pub(in super::super) const SINCE: usize = 13;
     pub(in super::super) const STAMPED: usize = 14;
@@ -112,7 +113,8 @@ pub(super) struct File {
     fd: OwnedFd,
     table: Table,
     kind: Kind,
-    /// The number of this process's namespace, counted from 1; 0 until it is known. A forked process may be in another.
+    /// The number of this process's namespace, counted from 1; 0 until it is known. A forked
+    /// process may be in another.
     namespace: AtomicUsize,
     path: PathBuf,
     directory: Directory,
@@ -132,7 +134,8 @@ fn layout(kind: Kind, entries: usize, slots: usize) -> (Table, Layout) {
     built
 }
 
-/// Reserves memory for these words of a file. Where the file system cannot, it is reserved when it is written.
+/// Reserves memory for these words of a file. Where the file system cannot, it is reserved when it
+/// is written.
 fn reserve(fd: &OwnedFd, words: Range<usize>) -> Result<(), Errno> {
     match rustix::fs::fallocate(
         fd,
@@ -238,8 +241,8 @@ impl File {
         let at = directory.open()?;
         let (mode, group) = directory.access();
         let (name, entries) = (path.file_name().unwrap_or_default(), wanted.entries);
-        // A file without a name is gone by itself if this process is killed. Where there are no such files, a
-        // hidden one stays behind then.
+        // A file without a name is gone by itself if this process is killed. Where there are no
+        // such files, a hidden one stays behind then.
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
         let hidden = format!(".{}", unique());
         let (fd, named) = match rustix::fs::openat(&at, ".", flags | OFlags::TMPFILE, mode) {
@@ -283,8 +286,8 @@ impl File {
         }
     }
 
-    /// Removes the name of a lock that has been removed otherwise. No other process removes files meanwhile, so
-    /// it is that lock's.
+    /// Removes the name of a lock that has been removed otherwise. No other process removes files
+    /// meanwhile, so it is that lock's.
     fn clear_away(directory: &Directory, name: &str) -> Result<(), Error> {
         let at = directory.open()?;
         directory.alone(&at, || match Self::attach(directory, name) {

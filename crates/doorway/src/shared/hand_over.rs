@@ -1,8 +1,10 @@
-//! Hand-over: the slot of a process becomes its child's, and is taken back when the child has ended.
+//! Hand-over: the slot of a process becomes its child's, and is taken back when the child has
+//! ended.
 //!
-//! The child makes the entry its own by one compare-and-swap between fork and exec, and keeps it across
-//! exec: it is the same process then. The parent stays as the *keeper* of the entry: when the child has
-//! ended it takes the slot back, and only if it does not, other processes reclaim the slot.
+//! The child makes the entry its own by one compare-and-swap between fork and exec, and keeps it
+//! across exec: it is the same process then. The parent stays as the *keeper* of the entry: when
+//! the child has ended it takes the slot back, and only if it does not, other processes reclaim the
+//! slot.
 
 use std::{
     ffi::{CString, OsStr, OsString},
@@ -43,14 +45,14 @@ pub struct HandOver {
 
 impl HandOver {
     /// Makes the slot this process's own, by one compare-and-swap. For
-    /// [`pre_exec`](std::os::unix::process::CommandExt::pre_exec): allocates nothing and takes no lock. After
-    /// `exec` it is still the same process, which keeps the slot for as long as it lives, whatever becomes of
-    /// its parent.
+    /// [`pre_exec`](std::os::unix::process::CommandExt::pre_exec): allocates nothing and takes no
+    /// lock. After `exec` it is still the same process, which keeps the slot for as long as it
+    /// lives, whatever becomes of its parent.
     ///
     /// # Errors
-    /// `ESTALE` when the parent has lost the slot: it has released it, or it has died and the slot was
-    /// reclaimed. `EXDEV` when this process was moved to other namespaces and cannot know by which PID its
-    /// parent knows it; another error when `/proc` cannot be read. Do not go on then.
+    /// `ESTALE` when the parent has lost the slot: it has released it, or it has died and the slot
+    /// was reclaimed. `EXDEV` when this process was moved to other namespaces and cannot know by
+    /// which PID its parent knows it; another error when `/proc` cannot be read. Do not go on then.
     pub fn adopt(&self) -> io::Result<()> {
         let (table, mut m) = (self.file.table(), Quick::new(self.file.words()));
         let holds = |m: &mut Quick<'_>| {
@@ -86,12 +88,12 @@ impl Permit<'_> {
         HandOver { file, entry, ticket, from: lock.known(), birthplace: Birthplace::here() }
     }
 
-    /// Takes the slot back from a child to which it was [handed over](Self::hand_over), and which has ended, so
-    /// that its end does not count as a death with the slot. Returns whether there was something to take back:
-    /// another process may have found the child dead before.
+    /// Takes the slot back from a child to which it was [handed over](Self::hand_over), and which
+    /// has ended, so that its end does not count as a death with the slot. Returns whether there
+    /// was something to take back: another process may have found the child dead before.
     ///
-    /// Without this, dropping the permit leaves the slot to the child for as long as that lives, and another
-    /// process reclaims it then.
+    /// Without this, dropping the permit leaves the slot to the child for as long as that lives,
+    /// and another process reclaims it then.
     ///
     /// # Errors
     /// When the file is damaged.
@@ -99,28 +101,29 @@ impl Permit<'_> {
         self.lock.take_back(&self.position).map_err(|stop| self.lock.error(stop))
     }
 
-    /// Starts a command that makes the slot its own before it begins, and keeps it for as long as it lives,
-    /// whatever becomes of this process. Wait for its end, and then [take the slot back](Self::take_back).
+    /// Starts a command that makes the slot its own before it begins, and keeps it for as long as
+    /// it lives, whatever becomes of this process. Wait for its end, and then [take the slot
+    /// back](Self::take_back).
     ///
     /// # Errors
     /// When the command cannot be started. `ESTALE` if the slot has been taken away meanwhile.
     pub fn spawn(&self, command: &mut Command) -> io::Result<Child> {
         let hand_over = self.hand_over();
-        // SAFETY: what runs between `fork` and `exec` is `adopt`, which allocates nothing, takes no lock, and
-        // changes memory that is mapped for all.
+        // SAFETY: what runs between `fork` and `exec` is `adopt`, which allocates nothing, takes no
+        // lock, and changes memory that is mapped for all.
         unsafe { command.pre_exec(move || hand_over.adopt()) };
         let child = command.spawn()?;
         self.watch_witness();
         Ok(child)
     }
 
-    /// Starts a program, as [`spawn`](Self::spawn) does, that is like this process in everything but its words
-    /// and its environment. Faster: this process is not copied first. The first word is the program, which is
-    /// looked for as a shell does.
+    /// Starts a program, as [`spawn`](Self::spawn) does, that is like this process in everything
+    /// but its words and its environment. Faster: this process is not copied first. The first word
+    /// is the program, which is looked for as a shell does.
     ///
-    /// This thread does what comes `then`, with the program's PID, before it receives any signal again: a
-    /// handler that is installed there does not miss the end of the program. The caller has to wait for that
-    /// end, as for a [`Child`]'s.
+    /// This thread does what comes `then`, with the program's PID, before it receives any signal
+    /// again: a handler that is installed there does not miss the end of the program. The caller
+    /// has to wait for that end, as for a [`Child`]'s.
     ///
     /// ```
     /// # let place = tempfile::tempdir()?;
@@ -176,7 +179,8 @@ impl Permit<'_> {
 }
 
 impl Lock {
-    /// Releases the slot of an entry that was handed to a child, if the child is dead. Otherwise it stays.
+    /// Releases the slot of an entry that was handed to a child, if the child is dead. Otherwise it
+    /// stays.
     pub(super) fn release_for_child(&self, me: Owner, position: &Position) -> Result<(), Stop> {
         let (table, entry, m) =
             (self.file.table(), position.entry(), &mut Mapped::new(&self.file, None));

@@ -6,7 +6,8 @@ use doorway_core::engines::named_lock::{NotRemoved, Tally};
 
 use super::{Error, Kind, Lock, memory::Mapped};
 
-/// How long a management operation waits for the table lock, which running processes hold for less than a microsecond.
+/// How long a management operation waits for the table lock, which running processes hold for less
+/// than a microsecond.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 fn patience() -> Option<Instant> {
@@ -26,7 +27,8 @@ impl Lock {
         reaped.map_err(|stop| self.error(stop))
     }
 
-    /// Changes the number of slots. A holder of a slot that is no more keeps it until it releases it.
+    /// Changes the number of slots. A holder of a slot that is no more keeps it until it releases
+    /// it.
     ///
     /// # Errors
     /// When there cannot be so many, or the file is lost or damaged.

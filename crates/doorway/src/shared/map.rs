@@ -19,7 +19,8 @@ pub(super) struct Map {
     len: usize,
 }
 
-// SAFETY: these are atomic words, which any thread may use, and the mapping belongs to this value alone.
+// SAFETY: these are atomic words, which any thread may use, and the mapping belongs to this value
+// alone.
 unsafe impl Send for Map {}
 // SAFETY: as above.
 unsafe impl Sync for Map {}
@@ -28,8 +29,8 @@ impl Map {
     /// Maps the first words of a file, shared with all processes that map it.
     pub(super) fn of(file: &OwnedFd, len: usize) -> Result<Self, Errno> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: the system chooses where, so nothing is replaced; all bytes of a mapping are initialised, and as atomic words
-        // any value is fine, whichever process writes it.
+        // SAFETY: the system chooses where, so nothing is replaced; all bytes of a mapping are
+        // initialised, and as atomic words any value is fine, whichever process writes it.
         let start = unsafe { mmap(ptr::null_mut(), len * 8, access, MapFlags::SHARED, file, 0)? };
         Ok(Self { words: NonNull::new(start.cast()).ok_or(Errno::NOMEM)?, len })
     }
@@ -47,8 +48,8 @@ impl Map {
 
     #[inline(always)]
     pub(super) fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping is as long as that, begins with a page, and lives as long as `self`. Atomic words may be changed by
-        // others, also by other processes.
+        // SAFETY: the mapping is as long as that, begins with a page, and lives as long as `self`.
+        // Atomic words may be changed by others, also by other processes.
         unsafe { slice::from_raw_parts(self.words.as_ptr(), self.len) }
     }
 }
@@ -63,7 +64,7 @@ impl Drop for Map {
 /// The half of a word with its low bits: what can be slept on.
 pub(super) fn low_half(word: &AtomicU64) -> &AtomicU32 {
     let half = usize::from(cfg!(target_endian = "big"));
-    // SAFETY: it lies within the word and is aligned. To the other half and to the whole word there are atomic accesses only. It is
-    // given to the system, which compares it, and to nothing else.
+    // SAFETY: it lies within the word and is aligned. To the other half and to the whole word there
+    // are atomic accesses only. It is given to the system, which compares it, and to nothing else.
     unsafe { &*ptr::from_ref(word).cast::<AtomicU32>().add(half) }
 }

@@ -2,16 +2,16 @@
 //!
 //! # Ordering
 //!
-//! Loads acquire, stores release, and compare-and-swaps do both. That is enough. All but four registers
-//! are touched with the table lock alone, and a process that takes it sees all that was done with it
-//! before. The fast path is opened and closed with it, too: a process that acquires a slot there has seen
-//! what was done before it was opened, and a process that closes it what was done by those that released
-//! a slot there. The name of a session that is compared before that may be written meanwhile, with the
-//! table lock: then the fast path was closed before. Without the table lock a process reads its own
-//! state, which a granter writes last: it sees the slot that was written before. What a process reads of
-//! others while it watches for deaths are hints that count for nothing until it has the table lock.
-//! Whether a process has to be woken is the one question with a store before a load on both sides; there
-//! is a fence between them in each.
+//! Loads acquire, stores release, and compare-and-swaps do both. That is enough. All but four
+//! registers are touched with the table lock alone, and a process that takes it sees all that was
+//! done with it before. The fast path is opened and closed with it, too: a process that acquires a
+//! slot there has seen what was done before it was opened, and a process that closes it what was
+//! done by those that released a slot there. The name of a session that is compared before that may
+//! be written meanwhile, with the table lock: then the fast path was closed before. Without the
+//! table lock a process reads its own state, which a granter writes last: it sees the slot that was
+//! written before. What a process reads of others while it watches for deaths are hints that count
+//! for nothing until it has the table lock. Whether a process has to be woken is the one question
+//! with a store before a load on both sides; there is a fence between them in each.
 
 use std::{
     ops::ControlFlow,
@@ -66,15 +66,15 @@ pub(super) struct Mapped<'a> {
     patience: Patience,
     /// Its wait for a slot, once it has begun.
     wait: Option<Wait>,
-    /// The word of a sleeping waiter whose state has changed, to be woken once the table lock is released:
-    /// waking takes longer than anything done with the table lock.
+    /// The word of a sleeping waiter whose state has changed, to be woken once the table lock is
+    /// released: waking takes longer than anything done with the table lock.
     heir: Option<&'a AtomicU64>,
     /// A process has left the queue, so another one may be at its front.
     has_new_front: bool,
     /// How often it has slept until the table lock was released.
     sleeps_for_table_lock: u32,
-    /// It has the table lock, and releases it whatever happens: a process that stops at something damaged
-    /// must not keep others waiting.
+    /// It has the table lock, and releases it whatever happens: a process that stops at something
+    /// damaged must not keep others waiting.
     has_table_lock: bool,
 }
 
@@ -103,7 +103,8 @@ impl<'a> Mapped<'a> {
         self.words.get(register.index()).ok_or(Stop::Damaged)
     }
 
-    /// Wakes the process that has been granted a slot, and the process that is at the front of the queue now.
+    /// Wakes the process that has been granted a slot, and the process that is at the front of the
+    /// queue now.
     #[inline(always)]
     pub(super) fn wake_heir(&mut self) {
         if let Some(asleep) = self.heir.take() {
@@ -115,7 +116,8 @@ impl<'a> Mapped<'a> {
         }
     }
 
-    /// Whether no process has told this one of its slot: it may have been killed before, and have told no other.
+    /// Whether no process has told this one of its slot: it may have been killed before, and have
+    /// told no other.
     pub(super) fn is_untold(&self) -> bool {
         !self.wait.as_ref().is_some_and(Wait::is_told)
     }
@@ -176,8 +178,8 @@ impl Memory for Mapped<'_> {
         Ok(())
     }
 
-    /// The engine waits for two things: for the table lock, with a pause after each attempt, and for a
-    /// state, which it sleeps on.
+    /// The engine waits for two things: for the table lock, with a pause after each attempt, and
+    /// for a state, which it sleeps on.
     fn repeat<S, R, F>(&mut self, init: S, body: F) -> Result<R, Stop>
     where
         S: Local,
@@ -235,8 +237,8 @@ macro_rules! accesses {
 
 accesses!(Mapped, Quick);
 
-/// The view of a process on the fast path, which has nothing to wait for: two words, which the compiler
-/// keeps in registers.
+/// The view of a process on the fast path, which has nothing to wait for: two words, which the
+/// compiler keeps in registers.
 pub(super) struct Quick<'a>(&'a [AtomicU64]);
 
 /// An index is out of bounds.
@@ -275,7 +277,8 @@ impl Mortal for Mapped<'_> {
         Ok(self.file.is_dead(owner))
     }
 
-    /// Asks only after it has waited for a while: the process with the table lock is nearly always alive.
+    /// Asks only after it has waited for a while: the process with the table lock is nearly always
+    /// alive.
     fn seems_dead(&mut self, owner: Owner, _: Register<u64>) -> Result<bool, Stop> {
         Ok(self.patience.is_over() && self.file.is_dead(owner))
     }
@@ -292,8 +295,8 @@ impl Mortal for Mapped<'_> {
         woken
     }
 
-    /// Notes which process to wake once the table lock is released: the one whose state has changed, if it
-    /// sleeps. A process that was noted before is woken now.
+    /// Notes which process to wake once the table lock is released: the one whose state has
+    /// changed, if it sleeps. A process that was noted before is woken now.
     fn wake(&mut self, state: Register<State>) {
         self.has_new_front = true;
         fence(SeqCst);
@@ -312,8 +315,8 @@ impl File {
         &self.words()[self.global(global::TABLE_LOCK_WAITERS)]
     }
 
-    /// Sleeps until the table lock is released, or for a while, which is longer each time: its holder may be
-    /// dead.
+    /// Sleeps until the table lock is released, or for a while, which is longer each time: its
+    /// holder may be dead.
     fn sleep_for_table_lock(&self, times: u32) {
         let word = &self.words()[self.table().table_lock().index()];
         let seen = word.load(Acquire);

@@ -66,11 +66,12 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Leaves the queue, as dropping the place does, but waits at most this long for the table lock, which a stopped process may
-    /// hold.
+    /// Leaves the queue, as dropping the place does, but waits at most this long for the table
+    /// lock, which a stopped process may hold.
     ///
     /// # Errors
-    /// Returns the place, which still is where it was, when that took too long. A process that ends then leaves the queue by that.
+    /// Returns the place, which still is where it was, when that took too long. A process that ends
+    /// then leaves the queue by that.
     pub fn leave(self, limit: Duration) -> Result<(), Self> {
         let place = ManuallyDrop::new(self);
         match place.lock.abandon(&place.position, Instant::now().checked_add(limit)) {
@@ -137,8 +138,8 @@ impl<'a> Permit<'a> {
         raw::number(self.position.ticket)
     }
 
-    /// Whether the last holder of this slot died in it, so that what it was at work on may be half done. It may be said
-    /// of a death more than once, and is never left out.
+    /// Whether the last holder of this slot died in it, so that what it was at work on may be half
+    /// done. It may be said of a death more than once, and is never left out.
     pub fn recovered(&self) -> bool {
         self.position.recovered()
     }
@@ -151,8 +152,9 @@ impl<'a> Permit<'a> {
         self.lock.check()
     }
 
-    /// Notes for [`status`](Lock::status) that the slot is held from now on. A process that has waited for its slot has noted
-    /// it already; one that has not saves the time of reading a clock, which is longer than a whole passage.
+    /// Notes for [`status`](Lock::status) that the slot is held from now on. A process that has
+    /// waited for its slot has noted it already; one that has not saves the time of reading a
+    /// clock, which is longer than a whole passage.
     pub fn note(&self) {
         self.lock.stamp_holder(&self.position);
     }

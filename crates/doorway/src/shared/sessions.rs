@@ -1,7 +1,7 @@
 //! Sessions by name: what the numbers that the engine gives them stand for.
 //!
-//! A name is eight words: its bytes, zeros, and in the last byte its length. Two names are the same if the
-//! last words are, and the others as far as the length says.
+//! A name is eight words: its bytes, zeros, and in the last byte its length. Two names are the same
+//! if the last words are, and the others as far as the length says.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -41,8 +41,8 @@ impl<'a> Called<'a> {
     }
 }
 
-/// Returns the bytes from `8 i` on, and zeros. Read in few pieces and put together in a register: what is
-/// written byte by byte and read as a word makes processors wait.
+/// Returns the bytes from `8 i` on, and zeros. Read in few pieces and put together in a register:
+/// what is written byte by byte and read as a word makes processors wait.
 #[inline(always)]
 fn word(bytes: &[u8], i: usize) -> u64 {
     let Some(rest @ [first, ..]) = bytes.get(8 * i..) else { return 0 };
@@ -63,8 +63,8 @@ fn word(bytes: &[u8], i: usize) -> u64 {
     }
 }
 
-/// A process that reads a name without the table lock may see half of one that is being written. Then it does
-/// not enter on the fast path: that has another ticket by then.
+/// A process that reads a name without the table lock may see half of one that is being written.
+/// Then it does not enter on the fast path: that has another ticket by then.
 impl<M: Memory> Name<M> for Called<'_> {
     #[inline(always)]
     fn is(&self, _: &mut M, number: Session) -> Result<bool, M::Halt> {

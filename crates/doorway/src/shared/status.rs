@@ -40,13 +40,15 @@ pub struct Holder {
     pub slot: usize,
     /// The process, in its PID namespace.
     pub pid: i32,
-    /// The process is in another PID namespace than this one, as in a container: `pid` means another process here.
+    /// The process is in another PID namespace than this one, as in a container: `pid` means
+    /// another process here.
     pub is_foreign: bool,
     /// Its ticket.
     pub ticket: u64,
     /// What it has asked for, in a group lock.
     pub session: Option<String>,
-    /// How long it has had the slot; `None` if it has neither waited for it nor [noted](super::Permit::note) it.
+    /// How long it has had the slot; `None` if it has neither waited for it nor
+    /// [noted](super::Permit::note) it.
     pub held: Option<Duration>,
     /// Its command line; empty if that cannot be told.
     pub command: String,
@@ -58,7 +60,8 @@ pub struct Holder {
 pub struct Waiter {
     /// The process, in its PID namespace.
     pub pid: i32,
-    /// The process is in another PID namespace than this one, as in a container: `pid` means another process here.
+    /// The process is in another PID namespace than this one, as in a container: `pid` means
+    /// another process here.
     pub is_foreign: bool,
     /// Its ticket.
     pub ticket: u64,
@@ -84,8 +87,8 @@ struct Entry {
 }
 
 impl Lock {
-    /// Returns the holders and waiters at this moment. Dead processes are left out, whether their entries have
-    /// been reclaimed yet or not.
+    /// Returns the holders and waiters at this moment. Dead processes are left out, whether their
+    /// entries have been reclaimed yet or not.
     pub fn status(&self) -> Status {
         let tally = self.tally();
         let waiting = waiting(self, true);
@@ -101,8 +104,8 @@ impl Lock {
         }
     }
 
-    /// Returns the holders at this moment, in the order of slots, as [`status`](Self::status) does. It does not look at
-    /// the waiters, of which there may be many.
+    /// Returns the holders at this moment, in the order of slots, as [`status`](Self::status) does.
+    /// It does not look at the waiters, of which there may be many.
     pub fn holders(&self) -> Vec<Holder> {
         let mut holders: Vec<Holder> =
             entries(self).filter_map(|entry| self.holder(&entry)).collect();
@@ -166,10 +169,11 @@ fn value<T: Value>(lock: &Lock, register: Register<T>) -> Option<T> {
     Some(T::from_word(u128::from(word), register.format()))
 }
 
-/// Returns the entries that are not idle. Each is read until its state has stayed the same meanwhile, or else
-/// left out.
+/// Returns the entries that are not idle. Each is read until its state has stayed the same
+/// meanwhile, or else left out.
 fn entries(lock: &Lock) -> impl Iterator<Item = Entry> + '_ {
-    // A process that was forked may be in another namespace. If it cannot be identified, all others count as alive.
+    // A process that was forked may be in another namespace. If it cannot be identified, all others
+    // count as alive.
     let _ = lock.me();
     let table = lock.file.table();
     let used = value(lock, table.used()).unwrap_or(0) as usize;
@@ -209,8 +213,8 @@ fn read(lock: &Lock, i: usize) -> Option<Option<Entry>> {
     unchanged.then_some(Some(found))
 }
 
-/// Returns the command line of a process, or an empty text if `/proc` does not tell. While a program that has
-/// just begun has none, its name in brackets, as ps(1) does.
+/// Returns the command line of a process, or an empty text if `/proc` does not tell. While a
+/// program that has just begun has none, its name in brackets, as ps(1) does.
 fn command(pid: i32) -> String {
     let read = |what| std::fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
     let line = read("cmdline");

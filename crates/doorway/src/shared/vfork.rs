@@ -1,5 +1,6 @@
-//! Starts a program without copying this process first: until `exec`, the child borrows its parent's memory, and the thread that starts it stands still.
-//! This is what `posix_spawn` does, with a step of our own before the program begins.
+//! Starts a program without copying this process first: until `exec`, the child borrows its
+//! parent's memory, and the thread that starts it stands still. This is what `posix_spawn` does,
+//! with a step of our own before the program begins.
 
 use std::{
     ffi::{CString, c_char, c_int, c_void},
@@ -15,7 +16,8 @@ use rustix::{
     process::{Pid, WaitOptions, waitpid},
 };
 
-/// For the child's own frames and, in `execvpe`, for a path; what that keeps of the arguments comes on top.
+/// For the child's own frames and, in `execvpe`, for a path; what that keeps of the arguments comes
+/// on top.
 const STACK: usize = 64 << 10;
 
 /// What the child needs, and what becomes of it.
@@ -29,8 +31,9 @@ struct Child<'a> {
     error: AtomicI32,
 }
 
-/// Starts a program, which is looked for as a shell does, after the child has done what comes `first`. That must neither allocate nor take
-/// a lock. Its standard streams, its directory and the signals that it blocks and ignores are those of this process, which meanwhile does what comes
+/// Starts a program, which is looked for as a shell does, after the child has done what comes
+/// `first`. That must neither allocate nor take a lock. Its standard streams, its directory and the
+/// signals that it blocks and ignores are those of this process, which meanwhile does what comes
 /// `then`, before it hears of any signal again.
 pub(super) fn start<T>(
     words: &[CString],
@@ -46,8 +49,8 @@ pub(super) fn start<T>(
     let mask = block_all();
     let mut child = Child { words, environment, first, mask, error: AtomicI32::new(0) };
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | SIGCHLD;
-    // SAFETY: the stack is the child's alone, grows downwards and is large enough. `child` outlives it: with CLONE_VFORK this thread goes on
-    // only when the child has called exec or has ended.
+    // SAFETY: the stack is the child's alone, grows downwards and is large enough. `child` outlives
+    // it: with CLONE_VFORK this thread goes on only when the child has called exec or has ended.
     let pid = unsafe { libc::clone(child_main, stack.top(), flags, (&raw mut child).cast()) };
     let failed = io::Error::last_os_error();
     let done = match (Pid::from_raw(pid).filter(|_| pid > 0), child.error.load(Relaxed)) {
@@ -64,7 +67,8 @@ pub(super) fn start<T>(
 
 /// Between `clone` and `exec`. Does not return but by ending.
 extern "C" fn child_main(child: *mut c_void) -> c_int {
-    // SAFETY: it is what `start` gave to `clone`, and is there until this process calls exec or ends. All is read only but for an atomic.
+    // SAFETY: it is what `start` gave to `clone`, and is there until this process calls exec or
+    // ends. All is read only but for an atomic.
     let child = unsafe { &*child.cast::<Child<'_>>() };
     forget_handlers();
     let error = match (child.first)() {
@@ -83,13 +87,13 @@ extern "C" fn child_main(child: *mut c_void) -> c_int {
     unsafe { libc::_exit(127) }
 }
 
-/// Whatever is caught does what it does by default from here on, as after `exec`. So does a broken pipe, which Rust programs ignore and others do not expect
-/// to be ignored.
+/// Whatever is caught does what it does by default from here on, as after `exec`. So does a broken
+/// pipe, which Rust programs ignore and others do not expect to be ignored.
 fn forget_handlers() {
     for signal in 1..=libc::SIGRTMAX() {
         let mut action = MaybeUninit::<sigaction>::zeroed();
-        // SAFETY: the action is written by the first call and read by the second. All of its bits may be zeros. This process has its own table of
-        // handlers, which was copied.
+        // SAFETY: the action is written by the first call and read by the second. All of its bits
+        // may be zeros. This process has its own table of handlers, which was copied.
         unsafe {
             let action = action.as_mut_ptr();
             if libc::sigaction(signal, ptr::null(), action) != 0 {
@@ -104,7 +108,8 @@ fn forget_handlers() {
     }
 }
 
-/// Does something while all signals of this thread are blocked: a thread that it starts receives none.
+/// Does something while all signals of this thread are blocked: a thread that it starts receives
+/// none.
 pub(super) fn without_signals<T>(run: impl FnOnce() -> T) -> T {
     let mask = block_all();
     let done = run();
@@ -114,7 +119,8 @@ pub(super) fn without_signals<T>(run: impl FnOnce() -> T) -> T {
 
 fn block_all() -> sigset_t {
     let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-    // SAFETY: the first is filled before it is read, the second by the call, which cannot fail: what it is told to do exists.
+    // SAFETY: the first is filled before it is read, the second by the call, which cannot fail:
+    // what it is told to do exists.
     unsafe {
         libc::sigfillset(all.as_mut_ptr());
         libc::pthread_sigmask(SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());

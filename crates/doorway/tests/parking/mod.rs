@@ -1,4 +1,5 @@
-//! Short runs of the shipped mutex, semaphore and group lock whose every schedule, or many, `tests/loom.rs` and `tests/shuttle.rs` take.
+//! Short runs of the shipped mutex, semaphore and group lock whose every schedule, or many,
+//! `tests/loom.rs` and `tests/shuttle.rs` take.
 //!
 //! Each ends with the slots counted, and with everybody back: who sleeps on is found as a deadlock.
 
@@ -121,8 +122,8 @@ fn block_on<F: Future>(mut future: Pin<&mut F>) -> F::Output {
     }
 }
 
-/// A task among threads: polled with one waker, then with another, and it is the other that is told, unless the first one was
-/// before it was replaced.
+/// A task among threads: polled with one waker, then with another, and it is the other that is
+/// told, unless the first one was before it was replaced.
 pub(crate) fn another_waker<const N: usize>(slots: usize) {
     let room = Room::new(slots);
     let mut all = [(); N].map(|()| at(&room, |room| room.visit(room.semaphore.acquire())));

@@ -1,6 +1,7 @@
 //! What is done with a file in which somebody scribbles: by the tests, and by the fuzzer in `fuzz`.
 //!
-//! The input says how. It is not a file, since files are made for a pid namespace, and the fuzzer's finds are to be tried elsewhere, too.
+//! The input says how. It is not a file, since files are made for a pid namespace, and the fuzzer's
+//! finds are to be tried elsewhere, too.
 //!
 //! ```text
 //! byte 0       the kind of lock; how many slots; whether somebody holds and waits already

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// A process may wait in slices that are too short to watch in: it finds a dead holder all the same.
+/// A process may wait in slices that are too short to watch in: it finds a dead holder all the
+/// same.
 #[test]
 fn waiting_in_short_slices_finds_a_dead_holder() {
     let (place, locks) = directory();
@@ -23,7 +24,8 @@ fn waiting_in_short_slices_finds_a_dead_holder() {
     }
 }
 
-/// A place that was granted the slot of a dead process, and is dropped, does not take the news with it.
+/// A place that was granted the slot of a dead process, and is dropped, does not take the news with
+/// it.
 #[test]
 fn a_death_is_told_to_the_next_holder_if_a_place_is_dropped() {
     let (place, locks) = directory();
@@ -42,7 +44,8 @@ fn a_death_is_told_to_the_next_holder_if_a_place_is_dropped() {
     assert!(!mutex.acquire().expect("it is free").recovered(), "it was told once");
 }
 
-/// A child that adopts a slot while its parent releases it either has the slot or learns that it has not.
+/// A child that adopts a slot while its parent releases it either has the slot or learns that it
+/// has not.
 #[test]
 fn adopting_a_slot_races_with_releasing_it() {
     let (_place, locks) = directory();
@@ -76,7 +79,8 @@ fn adopting_a_slot_races_with_releasing_it() {
     println!("{adopted} adopted, {stale} too late");
 }
 
-/// More processes wait than an entry of the first page has room for, and all get their turn in order.
+/// More processes wait than an entry of the first page has room for, and all get their turn in
+/// order.
 #[test]
 fn a_thousand_places_wait() {
     let (_place, locks) = directory();

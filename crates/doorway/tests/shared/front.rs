@@ -1,7 +1,7 @@
 //! A waiter that comes to the front of the queue watches the holders from then on.
 //!
-//! Behind another waiter a process watches that one, and looks at the queue every 10 s only. So it has
-//! to be told when it comes to the front: otherwise it would find a dead holder late.
+//! Behind another waiter a process watches that one, and looks at the queue every 10 s only. So it
+//! has to be told when it comes to the front: otherwise it would find a dead holder late.
 
 use super::*;
 

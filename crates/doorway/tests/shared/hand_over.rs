@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// The slot follows the command: it is the child's from before exec to its end, whatever becomes of the parent.
+/// The slot follows the command: it is the child's from before exec to its end, whatever becomes of
+/// the parent.
 #[test]
 fn a_slot_can_be_handed_to_a_child() {
     let (_place, locks) = directory();
@@ -108,7 +109,8 @@ fn what_cannot_be_started_says_why() {
     assert_eq!(children, "");
 }
 
-/// A program has the signals of who starts it: what is blocked and what is ignored, but for what Rust programs ignore. Meanwhile that one hears of none.
+/// A program has the signals of who starts it: what is blocked and what is ignored, but for what
+/// Rust programs ignore. Meanwhile that one hears of none.
 #[test]
 fn signals_are_handed_on_to_a_program() {
     /// The bits of a line of `/proc/…/status`.

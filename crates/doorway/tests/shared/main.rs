@@ -371,7 +371,8 @@ fn a_group_may_be_let_in() {
     assert_eq!((mode(shared.path()), mode(semaphore.path())), (0o770, 0o660));
     let alone = Directory::at(shared.path()).expect_err("others may write into it");
     assert!(matches!(alone, Error::Directory { .. }), "{alone}");
-    // What is the group's is not to be opened by others, and what is not the group's is not trusted.
+    // What is the group's is not to be opened by others, and what is not the group's is not
+    // trusted.
     fs::copy(semaphore.path(), place.path().join("a")).expect("it can be copied");
     fs::set_permissions(place.path().join("a"), Permissions::from_mode(0o660)).expect("it is ours");
     assert!(matches!(locks.semaphore("a", 1), Err(Error::Foreign { .. })));
@@ -424,7 +425,8 @@ impl Clock {
     }
 
     fn tick(&self) -> u64 {
-        // SAFETY: the file has eight bytes, a mapping begins with a page, and all accesses are atomic.
+        // SAFETY: the file has eight bytes, a mapping begins with a page, and all accesses are
+        // atomic.
         unsafe { &*self.0.as_ptr().cast::<AtomicU64>() }.fetch_add(1, SeqCst)
     }
 }

@@ -1,4 +1,5 @@
-//! What several processes see of a named lock, killed and stopped ones among them; and files that somebody has written into.
+//! What several processes see of a named lock, killed and stopped ones among them; and files that
+//! somebody has written into.
 
 use std::convert::Infallible;
 
@@ -93,8 +94,8 @@ fn who_is_stopped_is_alive() {
     holder.wait().expect("it has ended");
 }
 
-/// A process is stopped in the few instructions in which it has the table lock. Operations with a time limit
-/// keep to it, and the others go on when the process does.
+/// A process is stopped in the few instructions in which it has the table lock. Operations with a
+/// time limit keep to it, and the others go on when the process does.
 #[test]
 fn time_limits_hold_while_a_stopped_process_has_the_table_lock() {
     let (place, locks) = directory();
@@ -141,9 +142,11 @@ fn time_limits_hold_while_a_stopped_process_has_the_table_lock() {
     second.wait().expect("it has ended");
 }
 
-/// Forks; the child does what it is told with a copy of everything. Returns whether the child says that all is well.
+/// Forks; the child does what it is told with a copy of everything. Returns whether the child says
+/// that all is well.
 fn forked_is_well(child: impl FnOnce() -> bool) -> bool {
-    // SAFETY: the child does not wait for what other threads may have had when it was forked: the C library sees to its own, and there is nothing else.
+    // SAFETY: the child does not wait for what other threads may have had when it was forked: the C
+    // library sees to its own, and there is nothing else.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0);
     if pid == 0 {
@@ -163,8 +166,8 @@ fn ends_well(pid: i32) -> bool {
     status.exit_status() == Some(0)
 }
 
-/// Forks; fails unless the child says that all is well. The child has a copy of everything, and takes what it likes out of that: the
-/// compiler does not know that there are two of it then.
+/// Forks; fails unless the child says that all is well. The child has a copy of everything, and
+/// takes what it likes out of that: the compiler does not know that there are two of it then.
 macro_rules! forked {
     ($child:block) => {{
         // SAFETY: as above.
@@ -239,13 +242,15 @@ fn a_process_that_cannot_be_identified_does_not_enter() {
     assert!(semaphore.try_acquire().expect("it works").is_some());
 }
 
-/// It does not see the processes of its own namespace in `/proc`, and its PID means another process there.
+/// It does not see the processes of its own namespace in `/proc`, and its PID means another process
+/// there.
 #[test]
 fn a_process_with_the_proc_of_another_pid_namespace_does_not_enter() {
     let (_place, locks) = directory();
     let semaphore = locks.semaphore("a", 1).expect("it is made");
     let refused = forked_is_well(|| {
-        // SAFETY: changes where the children of this process are born, and with it who may do so, and nothing else.
+        // SAFETY: changes where the children of this process are born, and with it who may do so,
+        // and nothing else.
         let moved = unsafe {
             libc::unshare(libc::CLONE_NEWPID) == 0
                 || libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWPID) == 0
@@ -277,8 +282,9 @@ fn sessions_are_the_same_everywhere() {
     assert!(lock.try_acquire("practice").expect("it works").is_some());
 }
 
-/// Whoever was through `enter` before another began it goes in before it. When they began and were through is told by a clock
-/// that has nothing to do with the lock, and in which order they went in by a file that is written inside.
+/// Whoever was through `enter` before another began it goes in before it. When they began and were
+/// through is told by a clock that has nothing to do with the lock, and in which order they went in
+/// by a file that is written inside.
 #[test]
 fn eight_processes_go_in_in_the_order_in_which_they_entered() {
     let (place, locks) = directory();
@@ -318,8 +324,8 @@ fn eight_processes_go_in_in_the_order_in_which_they_entered() {
     assert!(waited > 0, "nobody ever waited");
 }
 
-/// What the fuzzer has found to lead somewhere new (`fuzz/corpus`), and some hundred inputs more: nothing crashes, nothing hangs.
-/// `DOORWAY_SCRIBBLES` says how many.
+/// What the fuzzer has found to lead somewhere new (`fuzz/corpus`), and some hundred inputs more:
+/// nothing crashes, nothing hangs. `DOORWAY_SCRIBBLES` says how many.
 #[test]
 fn a_file_that_is_scribbled_in_does_no_harm() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/corrupted");

@@ -1,11 +1,12 @@
-//! Everything at once: threads and tasks, timeouts, cancelled futures, panics, and for the semaphore heavy places and resizes. At
-//! the end every count is exact, and nobody is stuck.
+//! Everything at once: threads and tasks, timeouts, cancelled futures, panics, and for the
+//! semaphore heavy places and resizes. At the end every count is exact, and nobody is stuck.
 //!
 //!     cargo test --release --package doorway --test storm -- 100000000
 //!     cargo test --release --package doorway --test storm -- 100000000 semaphore
 //!
-//! So many places in line are taken, of each lock or of the one named; 200 000 unless told otherwise. Says how far it is, and
-//! after a minute in which nobody got anywhere that somebody is stuck.
+//! So many places in line are taken, of each lock or of the one named; 200 000 unless told
+//! otherwise. Says how far it is, and after a minute in which nobody got anywhere that somebody is
+//! stuck.
 
 mod group;
 mod semaphore;

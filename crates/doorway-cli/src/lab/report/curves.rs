@@ -242,7 +242,8 @@ pub(super) fn overview(page: &Page, studies: &[&Study]) -> String {
                 }
             );
             let points = points(curve, model, "mean");
-            // More than there are colours look the same but for their marks, which are hollow from then on.
+            // More than there are colours look the same but for their marks, which are hollow from
+            // then on.
             let member = family / crate::chart::FAMILIES;
             all.push(Curve { name: study.entrant.name.into(), note, family, member, points });
         }

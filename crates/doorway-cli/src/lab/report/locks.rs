@@ -1,4 +1,5 @@
-//! What was measured of locks and of the algorithms natively, and how many values the shared memory takes.
+//! What was measured of locks and of the algorithms natively, and how many values the shared memory
+//! takes.
 
 use serde_json::Value;
 

@@ -11,7 +11,8 @@ use super::{
 };
 use crate::chart::{escaped, style};
 
-/// The commands that found something that must not be: a claim that does not hold, a lock that is wrong.
+/// The commands that found something that must not be: a claim that does not hold, a lock that is
+/// wrong.
 pub(super) fn wrong(page: &Page) -> Vec<&str> {
     let mut wrong = Vec::new();
     for study in &page.plan.studies {

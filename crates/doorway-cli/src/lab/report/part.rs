@@ -1,5 +1,5 @@
-//! A piece of the report: one command, and what it prints with `--json`. Each is kept in a file of its own, so that a report
-//! which is interrupted goes on where it was.
+//! A piece of the report: one command, and what it prints with `--json`. Each is kept in a file of
+//! its own, so that a report which is interrupted goes on where it was.
 
 use std::{
     fs::{self, File},
@@ -137,14 +137,16 @@ impl Store {
         }
         let path = directory.join("parts/lock");
         let lock = File::create(&path).map_err(failed("write", &path))?;
-        // Where there are no locks, at least nothing is damaged: files are there at once or not at all.
+        // Where there are no locks, at least nothing is damaged: files are there at once or not at
+        // all.
         if flock(&lock, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             let directory = directory.display();
             return Err(Failure::Usage(format!(
                 "another doorway is writing {directory}; wait for it, or try -o"
             )));
         }
-        // A version is not enough to know a doorway by: it may have been built from other sources since.
+        // A version is not enough to know a doorway by: it may have been built from other sources
+        // since.
         let program = std::env::current_exe()
             .and_then(fs::read)
             .map_err(failed("read", Path::new("doorway itself")))?;

@@ -195,8 +195,9 @@ fn progress(entrant: &Entrant) -> Property {
     }
 }
 
-/// The properties that are shown of algorithms for a problem: with one slot, the special ones and the general ones are the
-/// same; with several, or with sessions, only the general ones are meant. That the doorway is bounded is part of the order.
+/// The properties that are shown of algorithms for a problem: with one slot, the special ones and
+/// the general ones are the same; with several, or with sessions, only the general ones are meant.
+/// That the doorway is bounded is part of the order.
 pub(super) fn columns(problem: Problem) -> Vec<Property> {
     let left_out: &[Property] = match problem {
         Problem::Mutex => &[Property::KExclusion, Property::KFcfs, Property::OrderedEntry],

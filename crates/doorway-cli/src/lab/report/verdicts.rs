@@ -116,11 +116,13 @@ impl Verdict<'_> {
         }
     }
 
-    /// A few words for a cell of the table of all algorithms: they link to the row with the command.
+    /// A few words for a cell of the table of all algorithms: they link to the row with the
+    /// command.
     fn cell(&self) -> String {
         let states = grouped(self.states());
         let so_far = if self.check["complete"] == true { "" } else { " so far" };
-        // With passages bounded, nobody can be overtaken for ever, and what holds is less than its name says.
+        // With passages bounded, nobody can be overtaken for ever, and what holds is less than its
+        // name says.
         let only = if self.holds == Some(true) && self.is_progress() && !self.is_endless() {
             "nobody gets stuck:<br>"
         } else {
@@ -143,7 +145,8 @@ impl Verdict<'_> {
         self.number("passages").is_none()
     }
 
-    /// What says more comes last: many processes, runs without end, many states; of progress, runs without end first.
+    /// What says more comes last: many processes, runs without end, many states; of progress, runs
+    /// without end first.
     fn weight(&self) -> (bool, u64, bool, u64) {
         let endless = self.is_endless();
         (self.is_progress() && endless, self.number("n").unwrap_or(0), endless, self.states())
@@ -191,7 +194,8 @@ pub(super) fn none() -> String {
     r#"<span class="none">–</span>"#.into()
 }
 
-/// How many crashes are tolerated, and what one more does, among as many processes as it was tried with.
+/// How many crashes are tolerated, and what one more does, among as many processes as it was tried
+/// with.
 pub(super) fn crashes(all: &[Verdict<'_>]) -> String {
     let tried: Vec<_> = all.iter().filter(|verdict| verdict.crashes() > 0).collect();
     let Some(n) = tried.iter().filter_map(|verdict| verdict.number("n")).max() else {

@@ -11,7 +11,8 @@ use crate::{
     table::columns,
 };
 
-/// Whether a figure of these can be written there. It is asked before anything is measured, which may take an hour.
+/// Whether a figure of these can be written there. It is asked before anything is measured, which
+/// may take an hour.
 pub(super) fn check(path: &Path, entrants: &[&Entrant]) -> Result<(), Failure> {
     if !path
         .extension()

@@ -49,7 +49,8 @@ fn models(found: &Found) -> [Model; 2] {
 }
 
 impl Model {
-    /// Whether waiting longer costs more. Then a fit over n would only show how long everybody happened to wait.
+    /// Whether waiting longer costs more. Then a fit over n would only show how long everybody
+    /// happened to wait.
     fn is_unbounded(&self) -> bool {
         self.per_look.is_some_and(|references| references > 0.0)
     }

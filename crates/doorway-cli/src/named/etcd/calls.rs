@@ -1,4 +1,5 @@
-//! Signals that end this process while it waits. It leaves the line first: nobody is to wait for one that has gone away.
+//! Signals that end this process while it waits. It leaves the line first: nobody is to wait for
+//! one that has gone away.
 
 use std::{
     future::poll_fn,

@@ -1,5 +1,5 @@
-//! A command that must not run without its lock: it dies with this process, which keeps the lock alive, and is stopped when the lock is
-//! lost.
+//! A command that must not run without its lock: it dies with this process, which keeps the lock
+//! alive, and is stopped when the lock is lost.
 
 use std::{
     io,
@@ -17,7 +17,8 @@ use rustix::{
 };
 use tokio::time::sleep;
 
-/// Starts a command that the kernel kills when the *thread* that calls this ends. So call it from the main thread.
+/// Starts a command that the kernel kills when the *thread* that calls this ends. So call it from
+/// the main thread.
 #[expect(unsafe_code, reason = "something is to be done between fork and exec")]
 pub(crate) fn spawn(command: &mut Command) -> io::Result<Child> {
     let parent = getpid();
@@ -26,12 +27,14 @@ pub(crate) fn spawn(command: &mut Command) -> io::Result<Child> {
         // It may have died already, and nobody would be told any more.
         if getppid() == Some(parent) { Ok(()) } else { Err(Errno::SRCH.into()) }
     };
-    // SAFETY: between `fork` and `exec` there are two system calls, which allocate nothing and take no lock.
+    // SAFETY: between `fork` and `exec` there are two system calls, which allocate nothing and take
+    // no lock.
     unsafe { command.pre_exec(die_together) };
     command.spawn()
 }
 
-/// What the command is to know it by: not its number, which is another's when it has ended and was waited for.
+/// What the command is to know it by: not its number, which is another's when it has ended and was
+/// waited for.
 pub(crate) fn handle(child: &Child) -> io::Result<OwnedFd> {
     Ok(pidfd_open(Pid::from_child(child), PidfdFlags::empty())?)
 }
@@ -44,7 +47,8 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Stops it. One that stands still goes on, or it could not heed the signal. It may have ended; then nothing is to be done.
+    /// Stops it. One that stands still goes on, or it could not heed the signal. It may have ended;
+    /// then nothing is to be done.
     pub(crate) async fn stop(self, command: OwnedFd) {
         let _ = pidfd_send_signal(&command, self.signal);
         let _ = pidfd_send_signal(&command, Signal::CONT);

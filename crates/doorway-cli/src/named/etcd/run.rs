@@ -150,7 +150,8 @@ impl Asked for Remote {
         Ok(permit.map(|permit| Holding { lock: self, permit, calls, guard: None }))
     }
 
-    /// Without the limit: how long etcd is asked is for its client to say, and an etcd that does not answer is an error.
+    /// Without the limit: how long etcd is asked is for its client to say, and an etcd that does
+    /// not answer is an error.
     fn enter(&self, _: Option<Duration>) -> Result<Option<Waiting>, Failure> {
         let mut calls = self.calls()?;
         let session = match &self.lock {
@@ -201,7 +202,8 @@ impl Held for Holding<'_> {
     }
 
     fn spawn(&mut self, command: &mut Command) -> Result<io::Result<(Pid, Watch)>, Failure> {
-        // Signals are passed on to the command from now on. Those that came before are for this process.
+        // Signals are passed on to the command from now on. Those that came before are for this
+        // process.
         if let Some(signal) = self.calls.came() {
             self.lock.end_by(signal);
         }

@@ -1,9 +1,10 @@
-//! The Generalized Lamport's Bakery (GLB) of He, Gopalakrishnan and Gafni: *Group mutual exclusion in linear time and space*
-//! (TCS 2018), Figure 1.
+//! The Generalized Lamport's Bakery (GLB) of He, Gopalakrishnan and Gafni: *Group mutual exclusion
+//! in linear time and space* (TCS 2018), Figure 1.
 //!
-//! Promises session exclusion, FCFS between sessions, concurrent entry, starvation freedom and a bounded exit, with reads
-//! and writes alone. Tokens grow without bound. Who is overtaken by one of its own session may still be kept waiting (no
-//! FIFE), and who is ahead of everybody else may be kept waiting by one in its doorway (no strong concurrent entry).
+//! Promises session exclusion, FCFS between sessions, concurrent entry, starvation freedom and a
+//! bounded exit, with reads and writes alone. Tokens grow without bound. Who is overtaken by one of
+//! its own session may still be kept waiting (no FIFE), and who is ahead of everybody else may be
+//! kept waiting by one in its doorway (no strong concurrent entry).
 
 use super::wait_either;
 use crate::{

@@ -1,8 +1,10 @@
-//! The Black and White Bakery GME algorithm (BWBGME) of He, Gopalakrishnan and Gafni: *Group mutual exclusion in linear time
-//! and space* (TCS 2018), Figures 4 to 6. Line numbers are those of the paper's text (`docs/errata.md`).
+//! The Black and White Bakery GME algorithm (BWBGME) of He, Gopalakrishnan and Gafni: *Group mutual
+//! exclusion in linear time and space* (TCS 2018), Figures 4 to 6. Line numbers are those of the
+//! paper's text (`docs/errata.md`).
 //!
-//! Promises what the Generalized Lamport's Bakery promises, with numbers that stay at most n + 1. What keeps them there is
-//! Invariant 1: from when a process has read its colour to the end of its passage, `GlobalColor` is flipped at most once.
+//! Promises what the Generalized Lamport's Bakery promises, with numbers that stay at most n + 1.
+//! What keeps them there is Invariant 1: from when a process has read its colour to the end of its
+//! passage, `GlobalColor` is flipped at most once.
 
 use core::fmt;
 
@@ -13,8 +15,8 @@ use crate::{
     algorithms::mutex::Color, one_word, others, plain_local,
 };
 
-/// A token: session, colour and number in one register. Its number is bounded, so it is a plain one that the lab does not
-/// relabel.
+/// A token: session, colour and number in one register. Its number is bounded, so it is a plain one
+/// that the lab does not relabel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Token {
     /// What its owner asks for; 0 means nothing.
@@ -99,8 +101,9 @@ impl Algorithm for GroupBlackWhiteBakery {
             most: 1,
         }],
         bound: Some(|size| size.n as u64 + 1),
-        // Who has a number of 2 or more is counted on to have been inside after the one that it has it from: a place that
-        // is given up lets two sessions in (docs/algorithms/group-black-white-bakery.md).
+        // Who has a number of 2 or more is counted on to have been inside after the one that it has
+        // it from: a place that is given up lets two sessions in
+        // (docs/algorithms/group-black-white-bakery.md).
         abandons: false,
         mutants: MUTANTS,
         ..GroupBakery::CLAIMS

@@ -1,11 +1,13 @@
-//! A group bakery with FIFE and strong concurrent entry: an answer, with unbounded tokens, to what section 8 of He,
-//! Gopalakrishnan and Gafni: *Group mutual exclusion in linear time and space* (TCS 2018) leaves open. Not a published
-//! algorithm: `docs/open-problems.md` says how it comes about. Lines are those of `docs/algorithms/strong-group-bakery.md`.
+//! A group bakery with FIFE and strong concurrent entry: an answer, with unbounded tokens, to what
+//! section 8 of He, Gopalakrishnan and Gafni: *Group mutual exclusion in linear time and space*
+//! (TCS 2018) leaves open. Not a published algorithm: `docs/open-problems.md` says how it comes
+//! about. Lines are those of `docs/algorithms/strong-group-bakery.md`.
 //!
-//! Promises what the Generalized Lamport's Bakery promises, and besides that nobody waits for a choice that began after its
-//! own doorway. Two things do that. Who chooses announces, instead of a bare *choosing*, a bound below which its token will
-//! not be (lines 2 and 3): who sees a bound above its own token need not wait for the choice. And at the end of its doorway
-//! everybody notes for which choices it will have to wait (line 7): those announced later see its token.
+//! Promises what the Generalized Lamport's Bakery promises, and besides that nobody waits for a
+//! choice that began after its own doorway. Two things do that. Who chooses announces, instead of a
+//! bare *choosing*, a bound below which its token will not be (lines 2 and 3): who sees a bound
+//! above its own token need not wait for the choice. And at the end of its doorway everybody notes
+//! for which choices it will have to wait (line 7): those announced later see its token.
 
 use super::{GroupBakery, wait_either};
 use crate::{

@@ -1,15 +1,20 @@
-//! A bounded group bakery with FIFE and strong concurrent entry: an answer to what section 8 of He, Gopalakrishnan and Gafni:
-//! *Group mutual exclusion in linear time and space* (TCS 2018) leaves open. Not a published algorithm:
-//! `docs/open-problems.md` says how it comes about. Lines are those of `docs/algorithms/strong-group-black-white-bakery.md`.
+//! A bounded group bakery with FIFE and strong concurrent entry: an answer to what section 8 of He,
+//! Gopalakrishnan and Gafni: *Group mutual exclusion in linear time and space* (TCS 2018) leaves
+//! open. Not a published algorithm: `docs/open-problems.md` says how it comes about. Lines are
+//! those of `docs/algorithms/strong-group-black-white-bakery.md`.
 //!
-//! Promises what BWBGME promises, numbers of at most n + 1 included, and besides that nobody waits for a choice that began
-//! after its own doorway. Four things do that:
+//! Promises what BWBGME promises, numbers of at most n + 1 included, and besides that nobody waits
+//! for a choice that began after its own doorway. Four things do that:
 //!
-//! - At the end of its doorway everybody notes which choices are in progress (line 6): those that begin later see its token.
-//! - A choice is marked with a bit that alternates from one choice *for the same session* to the next (line 1). The next
-//!   choice that conflicts with one who waits is kept from going in by that one, so two marks tell all apart that it can meet.
-//! - A number is not smaller than those of one's own session (line 4): who came later does not get ahead of an earlier one.
-//! - Of equal numbers, that of the smaller session comes first (line 9): all of a session wait for the same.
+//! - At the end of its doorway everybody notes which choices are in progress (line 6): those that
+//!   begin later see its token.
+//! - A choice is marked with a bit that alternates from one choice *for the same session* to the
+//!   next (line 1). The next choice that conflicts with one who waits is kept from going in by that
+//!   one, so two marks tell all apart that it can meet.
+//! - A number is not smaller than those of one's own session (line 4): who came later does not get
+//!   ahead of an earlier one.
+//! - Of equal numbers, that of the smaller session comes first (line 9): all of a session wait for
+//!   the same.
 
 use alloc::{vec, vec::Vec};
 use core::ops::ControlFlow::{Break, Continue};
@@ -72,8 +77,8 @@ impl Algorithm for StrongGroupBlackWhiteBakery {
 /// A session that was asked for, and the mark that the choice for it had.
 type Marked = (Session, bool);
 
-/// The session that was asked for last, and the last one before it that was another: what is further back nobody who
-/// waits can have met.
+/// The session that was asked for last, and the last one before it that was another: what is
+/// further back nobody who waits can have met.
 type Marks = (Marked, Marked);
 
 /// Line 1: asks for a session, with the mark that the last choice for it did not have.

@@ -1,11 +1,12 @@
-//! The Colored Ticket Algorithm of Fischer, Lynch, Burns and Borodin: *Distributed FIFO allocation of identical resources
-//! using small shared space* (YALEU/DCS/TR 421, 1985), Figures 2, 4, 6 and 7, with `QUANT[0]` = k at the start where Figure 7
-//! prints 0 (`docs/errata.md`).
+//! The Colored Ticket Algorithm of Fischer, Lynch, Burns and Borodin: *Distributed FIFO allocation
+//! of identical resources using small shared space* (YALEU/DCS/TR 421, 1985), Figures 2, 4, 6 and
+//! 7, with `QUANT[0]` = k at the start where Figure 7 prints 0 (`docs/errata.md`).
 //!
-//! Promises what the Queue Algorithm promises: k-exclusion, FIFO enabling and no k-deadlock, with up to k-1 crashes, by
-//! transactions on one shared variable of O(N²) values for a fixed k. Tickets come in blocks of M = 1 + max(k, N - k), and
-//! k + 1 colours are enough for the blocks: `QUANT` counts the valid tickets of each, and a new block takes a colour that has
-//! none. Figures 2 and 4 and the numbers of the lines are in `tickets.rs`.
+//! Promises what the Queue Algorithm promises: k-exclusion, FIFO enabling and no k-deadlock, with
+//! up to k-1 crashes, by transactions on one shared variable of O(N²) values for a fixed k. Tickets
+//! come in blocks of M = 1 + max(k, N - k), and k + 1 colours are enough for the blocks: `QUANT`
+//! counts the valid tickets of each, and a new block takes a colour that has none. Figures 2 and 4
+//! and the numbers of the lines are in `tickets.rs`.
 
 use alloc::format;
 
@@ -100,7 +101,8 @@ impl TicketSystem for Figure7 {
                 }
             });
         }
-        // The figure increments first. Both are in one transaction, and no colour is looked for in between.
+        // The figure increments first. Both are in one transaction, and no colour is looked for in
+        // between.
         if !self.never_counts {
             if !self.discards_first {
                 shared.quant.decrement(ticket.color);
@@ -350,8 +352,9 @@ mod tests {
         assert_eq!(unfit.as_deref(), Some(expected));
     }
 
-    /// How many values the variable takes, by the code above, if processes are not told apart: what matters of them are the
-    /// tickets that they hold. The lab counts the same with all processes told apart, as far as it gets.
+    /// How many values the variable takes, by the code above, if processes are not told apart: what
+    /// matters of them are the tickets that they hold. The lab counts the same with all processes
+    /// told apart, as far as it gets.
     fn reached(n: usize, k: usize) -> usize {
         let built = Layout::build(n, None, |layout| {
             let algorithm = ColoredTicket::new(layout, Size::slots(n, k))?;

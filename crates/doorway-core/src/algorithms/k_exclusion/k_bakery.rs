@@ -1,9 +1,10 @@
-//! Danek's k-Bakery: *The k-Bakery: Local-spin k-Exclusion Using Non-atomic Reads and Writes* (PODC 2010), Figure 2 without
-//! its shaded lines.
+//! Danek's k-Bakery: *The k-Bakery: Local-spin k-Exclusion Using Non-atomic Reads and Writes* (PODC
+//! 2010), Figure 2 without its shaded lines.
 //!
-//! Promises k-exclusion, k-FCFS, a bounded exit, and that nobody starves while at most k-1 others have crashed, with reads
-//! and writes alone. Every process waits on registers of its own: Θ(n) remote references per passage in both models. Tickets
-//! grow for ever and are never reset. It does **not** have FIFE (section 5 of the paper); `k-bakery-fife` does.
+//! Promises k-exclusion, k-FCFS, a bounded exit, and that nobody starves while at most k-1 others
+//! have crashed, with reads and writes alone. Every process waits on registers of its own: Θ(n)
+//! remote references per passage in both models. Tickets grow for ever and are never reset. It does
+//! **not** have FIFE (section 5 of the paper); `k-bakery-fife` does.
 
 use core::ops::ControlFlow::{Break, Continue};
 
@@ -17,7 +18,8 @@ use crate::{
 pub struct KBakery {
     pub(super) n: usize,
     pub(super) k: usize,
-    /// `Want[p][i]` is what p tells i: its ticket, or ∞ in the remainder. It lives with i, who waits on it.
+    /// `Want[p][i]` is what p tells i: its ticket, or ∞ in the remainder. It lives with i, who
+    /// waits on it.
     want: Grid<Extended>,
     ticket: Array<Ticket>,
 }

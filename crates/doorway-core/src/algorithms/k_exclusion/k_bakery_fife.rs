@@ -1,8 +1,10 @@
-//! Danek's k-Bakery with FIFE: *The k-Bakery: Local-spin k-Exclusion Using Non-atomic Reads and Writes* (PODC 2010), Figure 2
-//! with its shaded lines 17, 22, 23 and the test of `captured` in line 19.
+//! Danek's k-Bakery with FIFE: *The k-Bakery: Local-spin k-Exclusion Using Non-atomic Reads and
+//! Writes* (PODC 2010), Figure 2 with its shaded lines 17, 22, 23 and the test of `captured` in
+//! line 19.
 //!
-//! Promises what `k-bakery` promises, and FIFE: whoever enters first captures all that came before it, and who is captured
-//! goes in. On atomic registers only; on safe ones k-exclusion fails, which `k-bakery-safe` mends.
+//! Promises what `k-bakery` promises, and FIFE: whoever enters first captures all that came before
+//! it, and who is captured goes in. On atomic registers only; on safe ones k-exclusion fails, which
+//! `k-bakery-safe` mends.
 
 use core::ops::ControlFlow::{Break, Continue};
 
@@ -49,8 +51,8 @@ impl Algorithm for KBakeryFife {
 }
 
 impl KBakeryFife {
-    /// Line 22: whether somebody with a larger ticket has captured me. The paper looks at the rest, too, when it has found
-    /// one; that changes nothing but cost.
+    /// Line 22: whether somebody with a larger ticket has captured me. The paper looks at the rest,
+    /// too, when it has found one; that changes nothing but cost.
     #[inline(always)]
     fn captured<M: Registers>(&self, m: &mut M, p: usize, mine: Ticket) -> Result<bool, M::Halt> {
         if m.drops(22) {

@@ -1,9 +1,10 @@
-//! Danek's k-Bakery on safe registers: *The k-Bakery: Local-spin k-Exclusion Using Non-atomic Reads and Writes* (PODC 2010),
-//! Figure 3.
+//! Danek's k-Bakery on safe registers: *The k-Bakery: Local-spin k-Exclusion Using Non-atomic Reads
+//! and Writes* (PODC 2010), Figure 3.
 //!
-//! Promises what `k-bakery-fife` promises, even where a read that overlaps a write returns anything. `Want` and `Capture`
-//! have two copies each, read in the opposite order of writing; and nobody captures again whom it has captured before (line
-//! 44), or a victim could meet every one of these writes half done.
+//! Promises what `k-bakery-fife` promises, even where a read that overlaps a write returns
+//! anything. `Want` and `Capture` have two copies each, read in the opposite order of writing; and
+//! nobody captures again whom it has captured before (line 44), or a victim could meet every one of
+//! these writes half done.
 
 use core::ops::ControlFlow::{Break, Continue};
 
@@ -233,9 +234,9 @@ macro_rules! round {
     };
 }
 
-/// Why line 44 is needed. Processes 1 and 2 go in and out for ever; process 0, who came before both, looks at each of their
-/// registers just while it is being written, and reads 0 each time. After two rounds their tickets are so far from its own
-/// that all further rounds are alike.
+/// Why line 44 is needed. Processes 1 and 2 go in and out for ever; process 0, who came before
+/// both, looks at each of their registers just while it is being written, and reads 0 each time.
+/// After two rounds their tickets are so far from its own that all further rounds are alike.
 const OVERTAKEN_WITHOUT_END: &str = concat!(
     "0 until waiting  # ticket 1\n",
     "0*8              # line 33\n",

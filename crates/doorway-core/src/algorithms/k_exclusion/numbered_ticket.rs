@@ -1,9 +1,10 @@
-//! The Numbered Ticket Algorithm of Fischer, Lynch, Burns and Borodin: *Distributed FIFO allocation of identical resources
-//! using small shared space* (YALEU/DCS/TR 421, 1985), Figures 2 and 3.
+//! The Numbered Ticket Algorithm of Fischer, Lynch, Burns and Borodin: *Distributed FIFO allocation
+//! of identical resources using small shared space* (YALEU/DCS/TR 421, 1985), Figures 2 and 3.
 //!
-//! Promises what the Queue Algorithm promises: k-exclusion, FIFO enabling and no k-deadlock, with up to k-1 crashes, by
-//! transactions on one shared variable. That variable holds two numbers, which grow for ever: `ISSUE`, the ticket issued
-//! last, and `VALID`, the ticket validated last. Figure 2 and the numbers of its lines are in `tickets.rs`.
+//! Promises what the Queue Algorithm promises: k-exclusion, FIFO enabling and no k-deadlock, with
+//! up to k-1 crashes, by transactions on one shared variable. That variable holds two numbers,
+//! which grow for ever: `ISSUE`, the ticket issued last, and `VALID`, the ticket validated last.
+//! Figure 2 and the numbers of its lines are in `tickets.rs`.
 
 use core::fmt;
 
@@ -120,8 +121,8 @@ impl Algorithm for NumberedTicket {
             Property::BoundedExit,
         ],
         bound: None,
-        // ISSUE and VALID are at most max(k, n - k) apart; how far apart is told exactly, and nothing else matters.
-        // A mutant takes two successors at once.
+        // ISSUE and VALID are at most max(k, n - k) apart; how far apart is told exactly, and
+        // nothing else matters. A mutant takes two successors at once.
         gap: |size| 1 + size.k.max(size.n - size.k).max(2) as u32,
         abandons: false,
         mutants: MUTANTS,

@@ -1,13 +1,14 @@
-//! What the Colored Ticket Algorithm keeps in its one variable, and how that is one word: two tickets, and how many valid
-//! tickets there are of each colour (`colored_ticket.rs` says from where).
+//! What the Colored Ticket Algorithm keeps in its one variable, and how that is one word: two
+//! tickets, and how many valid tickets there are of each colour (`colored_ticket.rs` says from
+//! where).
 
 use core::fmt;
 
 use super::tickets::{Colored, Pointers};
 use crate::{Value, plain_local};
 
-/// Where in the word everything is, from the lowest bit on: `ISSUE.VALUE`, `ISSUE.COLOR`, `VALID.VALUE`, `VALID.COLOR`, and
-/// 2k bits of `QUANT`.
+/// Where in the word everything is, from the lowest bit on: `ISSUE.VALUE`, `ISSUE.COLOR`,
+/// `VALID.VALUE`, `VALID.COLOR`, and 2k bits of `QUANT`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Format {
     /// Bits of a value.
@@ -47,8 +48,9 @@ impl Format {
     }
 }
 
-/// `QUANT` in unary: for each colour as many ones as it has valid tickets, then a zero. There are k + 1 colours and k valid
-/// tickets, and what follows the last one are zeros anyway: 2k bits, of which k are ones, hence the paper's C(2k, k) values.
+/// `QUANT` in unary: for each colour as many ones as it has valid tickets, then a zero. There are k +
+/// 1 colours and k valid tickets, and what follows the last one are zeros anyway: 2k bits, of which
+/// k are ones, hence the paper's C(2k, k) values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Quant(u128);
 
@@ -71,7 +73,8 @@ impl Quant {
         (self.0 >> self.begin(color)).trailing_ones()
     }
 
-    /// `QUANT(c) := QUANT(c) + 1`. Not beyond k in all: only mutants would, and the word has no place for it.
+    /// `QUANT(c) := QUANT(c) + 1`. Not beyond k in all: only mutants would, and the word has no
+    /// place for it.
     #[inline(always)]
     pub(super) fn increment(&mut self, color: u8, k: u8) {
         if self.0.count_ones() < u32::from(k) {

@@ -1,12 +1,13 @@
-//! The Queue Algorithm of Fischer, Lynch, Burns and Borodin: *Distributed FIFO allocation of identical resources using
-//! small shared space* (YALEU/DCS/TR 421, 1985), Figure 1.
+//! The Queue Algorithm of Fischer, Lynch, Burns and Borodin: *Distributed FIFO allocation of
+//! identical resources using small shared space* (YALEU/DCS/TR 421, 1985), Figure 1.
 //!
-//! Promises k-exclusion, FIFO enabling and no k-deadlock, with up to k-1 crashes, by transactions on one shared variable
-//! that holds the whole line of processes. The paper's other three algorithms do the same with fewer values, and are
-//! defined by being equivalent to this one. Whoever waits looks at the one variable, which is everybody's.
+//! Promises k-exclusion, FIFO enabling and no k-deadlock, with up to k-1 crashes, by transactions
+//! on one shared variable that holds the whole line of processes. The paper's other three
+//! algorithms do the same with fewer values, and are defined by being equivalent to this one.
+//! Whoever waits looks at the one variable, which is everybody's.
 //!
-//! The figure has no line numbers. Here each transaction is a line: 1 `ENQUEUE(i)` and the first look, 2 every further look,
-//! 3 `REMOVE(i)`.
+//! The figure has no line numbers. Here each transaction is a line: 1 `ENQUEUE(i)` and the first
+//! look, 2 every further look, 3 `REMOVE(i)`.
 
 use core::{
     fmt,
@@ -20,7 +21,8 @@ use crate::{
     plain_local,
 };
 
-/// Processes in line, the first one first. A digit is a process's id plus 1; 0 is nobody, and only nobody follows it.
+/// Processes in line, the first one first. A digit is a process's id plus 1; 0 is nobody, and only
+/// nobody follows it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Line(Digits);
 

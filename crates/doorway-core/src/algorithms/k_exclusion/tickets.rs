@@ -1,6 +1,6 @@
-//! What the ticket algorithms share. Fischer, Lynch, Burns and Borodin: *Distributed FIFO allocation of identical
-//! resources using small shared space* (YALEU/DCS/TR 421, 1985), Figure 2 (the basic ticket algorithm) and Figure 4 (how
-//! coloured tickets are compared).
+//! What the ticket algorithms share. Fischer, Lynch, Burns and Borodin: *Distributed FIFO
+//! allocation of identical resources using small shared space* (YALEU/DCS/TR 421, 1985), Figure 2
+//! (the basic ticket algorithm) and Figure 4 (how coloured tickets are compared).
 //!
 //! The figures have no line numbers. Here each transaction is a line:
 //!
@@ -10,11 +10,13 @@
 //! 3  VALIDATE_NEXT_TICKET(TICKET)
 //! ```
 //!
-//! "Wait until C" stands for "while not C do [commit; start]" in the paper. So the first look belongs to the transaction that
-//! takes the ticket, and where there is room a process goes from its remainder to the critical section in one step.
+//! "Wait until C" stands for "while not C do [commit; start]" in the paper. So the first look
+//! belongs to the transaction that takes the ticket, and where there is room a process goes from
+//! its remainder to the critical section in one step.
 //!
-//! A place cannot be abandoned here. Tickets become valid one after the other, each by the exit of a process that held one:
-//! a ticket that nobody holds would become valid in its turn and never be passed on, and with it a slot would be lost.
+//! A place cannot be abandoned here. Tickets become valid one after the other, each by the exit of
+//! a process that held one: a ticket that nobody holds would become valid in its turn and never be
+//! passed on, and with it a slot would be lost.
 
 use core::{
     fmt,
@@ -227,7 +229,8 @@ impl Blocks {
         self.leads(valid, issue, self.ties_to_valid)
     }
 
-    /// `LEADS(A, B)`. At a tie, equal values of different colours, A does not lead, except in mutants.
+    /// `LEADS(A, B)`. At a tie, equal values of different colours, A does not lead, except in
+    /// mutants.
     #[inline(always)]
     fn leads<C: Copy + Eq>(self, a: Colored<C>, b: Colored<C>, at_tie: bool) -> bool {
         if a.color == b.color {

@@ -1,9 +1,9 @@
-//! Zehavi: *An Improved k-Exclusion Algorithm* (Journal of Computers 9(3), 2014), Algorithm 1, on a timestamp system of one's
-//! choice.
+//! Zehavi: *An Improved k-Exclusion Algorithm* (Journal of Computers 9(3), 2014), Algorithm 1, on a
+//! timestamp system of one's choice.
 //!
-//! Promises k-exclusion, FIFE, starvation freedom with k-1 crashes and a bounded exit, in bounded space, with O(n) remote
-//! references in both models: a process waits on registers in its own memory, and the others tell it there what they know of
-//! the order between them.
+//! Promises k-exclusion, FIFE, starvation freedom with k-1 crashes and a bounded exit, in bounded
+//! space, with O(n) remote references in both models: a process waits on registers in its own
+//! memory, and the others tell it there what they know of the order between them.
 //!
 //! `Discover[i][p]` has two writers, i and p, and atomic registers are needed (`docs/errata.md`).
 
@@ -33,7 +33,8 @@ pub struct TimestampBakery<C> {
 /// What passes from section to section.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Pass<T> {
-    /// Those with order.i < order.p: digit `i` is 1. Nobody once p is in, where it no longer matters.
+    /// Those with order.i < order.p: digit `i` is 1. Nobody once p is in, where it no longer
+    /// matters.
     before: Set,
     /// What the timestamp system wants to be remembered.
     mirrors: T,
@@ -416,8 +417,9 @@ const MUTANTS: &[Mutant] = &[
     },
 ];
 
-/// 2 and 3 are on their way out and have told 0, but not 1, that they compete no more. 0 came after 1 and goes in. 1 still waits
-/// for 2 and 3, and unless 0 allows it, it waits for as long as they stand still.
+/// 2 and 3 are on their way out and have told 0, but not 1, that they compete no more. 0 came after
+/// 1 and goes in. 1 still waits for 2 and 3, and unless 0 allows it, it waits for as long as they
+/// stand still.
 const LEFT_BEHIND: &str = "
     2 until critical
     3 until critical

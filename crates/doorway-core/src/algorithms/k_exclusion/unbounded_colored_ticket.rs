@@ -1,10 +1,12 @@
-//! The Unbounded Colored Ticket Algorithm of Fischer, Lynch, Burns and Borodin: *Distributed FIFO allocation of identical
-//! resources using small shared space* (YALEU/DCS/TR 421, 1985), Figures 2, 4 and 5.
+//! The Unbounded Colored Ticket Algorithm of Fischer, Lynch, Burns and Borodin: *Distributed FIFO
+//! allocation of identical resources using small shared space* (YALEU/DCS/TR 421, 1985), Figures 2,
+//! 4 and 5.
 //!
-//! Promises what the Queue Algorithm promises: k-exclusion, FIFO enabling and no k-deadlock, with up to k-1 crashes, by
-//! transactions on one shared variable. Tickets come in blocks of M = 1 + max(k, N - k); a ticket is its position in the
-//! block and the colour of the block. Colours grow for ever, but all that is asked of two is whether they are the same.
-//! Figures 2 and 4 and the numbers of the lines are in `tickets.rs`.
+//! Promises what the Queue Algorithm promises: k-exclusion, FIFO enabling and no k-deadlock, with
+//! up to k-1 crashes, by transactions on one shared variable. Tickets come in blocks of M = 1 +
+//! max(k, N - k); a ticket is its position in the block and the colour of the block. Colours grow
+//! for ever, but all that is asked of two is whether they are the same. Figures 2 and 4 and the
+//! numbers of the lines are in `tickets.rs`.
 
 use alloc::format;
 
@@ -65,8 +67,9 @@ pub struct Figure5 {
 }
 
 impl Figure5 {
-    /// The color after this one. Natively they come round again: 48 bits are few enough to run out, and a process would
-    /// have to sleep through 2⁴⁸ blocks, no more and no fewer, to take one for the other.
+    /// The color after this one. Natively they come round again: 48 bits are few enough to run out,
+    /// and a process would have to sleep through 2⁴⁸ blocks, no more and no fewer, to take one for
+    /// the other.
     #[inline(always)]
     fn after(self, color: Ticket) -> Ticket {
         if self.one_color {

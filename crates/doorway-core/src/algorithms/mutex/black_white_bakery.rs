@@ -1,9 +1,10 @@
-//! Taubenfeld's Black-White Bakery, as printed in He, Gopalakrishnan and Gafni: *Group mutual exclusion in linear time and
-//! space* (TCS 2018), Figure 3, with the *else* branch that the figure leaves out (`docs/errata.md`).
+//! Taubenfeld's Black-White Bakery, as printed in He, Gopalakrishnan and Gafni: *Group mutual
+//! exclusion in linear time and space* (TCS 2018), Figure 3, with the *else* branch that the figure
+//! leaves out (`docs/errata.md`).
 //!
-//! Promises what the Bakery promises, with numbers that stay at most n. That bound needs the colour and the number of a
-//! token in **one** register: read one after the other they belong to different tokens, and the bound is gone (mutant
-//! `split-token`).
+//! Promises what the Bakery promises, with numbers that stay at most n. That bound needs the colour
+//! and the number of a token in **one** register: read one after the other they belong to different
+//! tokens, and the bound is gone (mutant `split-token`).
 
 use core::{
     fmt,

@@ -1,8 +1,10 @@
-//! The one-bit mutex of Burns and of Lamport, as printed in He, Gopalakrishnan and Gafni: *Group mutual exclusion in linear
-//! time and space* (TCS 2018), Figure 2, with the exit write that the figure leaves out (`docs/errata.md`).
+//! The one-bit mutex of Burns and of Lamport, as printed in He, Gopalakrishnan and Gafni: *Group
+//! mutual exclusion in linear time and space* (TCS 2018), Figure 2, with the exit write that the
+//! figure leaves out (`docs/errata.md`).
 //!
-//! Promises mutual exclusion and deadlock freedom with one bit per process. Processes with large ids can starve, and one
-//! passage can cost Ω(n²) remote references even with coherent caches (section 4 of the paper).
+//! Promises mutual exclusion and deadlock freedom with one bit per process. Processes with large
+//! ids can starve, and one passage can cost Ω(n²) remote references even with coherent caches
+//! (section 4 of the paper).
 
 use core::ops::ControlFlow::{Break, Continue};
 

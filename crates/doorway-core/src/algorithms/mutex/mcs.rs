@@ -1,12 +1,14 @@
-//! The queue lock of Mellor-Crummey and Scott: *Algorithms for scalable synchronization on shared-memory multiprocessors*
-//! (ACM Transactions on Computer Systems 9, 1991), by swap and compare-and-swap. Paper 004 has it as the example of what
-//! strong primitives can do: a constant number of remote references, in both cost models.
+//! The queue lock of Mellor-Crummey and Scott: *Algorithms for scalable synchronization on
+//! shared-memory multiprocessors* (ACM Transactions on Computer Systems 9, 1991), by swap and
+//! compare-and-swap. Paper 004 has it as the example of what strong primitives can do: a constant
+//! number of remote references, in both cost models.
 //!
-//! Promises mutual exclusion, FCFS (the doorway ends with the swap) and starvation freedom. All waiting is on `Locked[p]` and
-//! `Next[p]`, which live with p. The exit section waits as well: for a successor that has swapped itself in and has not said so
-//! yet. So there is no bounded exit.
+//! Promises mutual exclusion, FCFS (the doorway ends with the swap) and starvation freedom. All
+//! waiting is on `Locked[p]` and `Next[p]`, which live with p. The exit section waits as well: for
+//! a successor that has swapped itself in and has not said so yet. So there is no bounded exit.
 //!
-//! The lines are numbered here, as there is no print of it among the papers. A process has one node, which has its name:
+//! The lines are numbered here, as there is no print of it among the papers. A process has one
+//! node, which has its name:
 //!
 //! ```text
 //!  1  Next[p] := ⊥

@@ -1,18 +1,22 @@
-//! The lock of Giakkoupis and Woelfel: *Randomized mutual exclusion with constant amortized RMR complexity on the DSM* (FOCS
-//! 2014, paper 004), Figure 1, by reads, writes and one compare-and-swap object for each of two sides.
+//! The lock of Giakkoupis and Woelfel: *Randomized mutual exclusion with constant amortized RMR
+//! complexity on the DSM* (FOCS 2014, paper 004), Figure 1, by reads, writes and one
+//! compare-and-swap object for each of two sides.
 //!
-//! Promises mutual exclusion and freedom from deadlock, whatever the coins say, and in expectation a constant number of remote
-//! references per passage, amortised, in the DSM model, against schedulers that see which steps are local and which are
-//! remote and no more. Promises no order, and no freedom from starvation.
+//! Promises mutual exclusion and freedom from deadlock, whatever the coins say, and in expectation
+//! a constant number of remote references per passage, amortised, in the DSM model, against
+//! schedulers that see which steps are local and which are remote and no more. Promises no order,
+//! and no freedom from starvation.
 //!
-//! Whoever comes throws coins for one of two *sides* and for a place in that side's array R, writes its name there and tries to
-//! become the side's leader. The leader takes L, which keeps the other side out, waits for those whom it finds in R, and
-//! *promotes* all who are in its *backpack*, one by one, before it goes in itself. Who fails to become leader tries to get
-//! into the backpack of the one who did, and starts again if that is closed.
+//! Whoever comes throws coins for one of two *sides* and for a place in that side's array R, writes
+//! its name there and tries to become the side's leader. The leader takes L, which keeps the other
+//! side out, waits for those whom it finds in R, and *promotes* all who are in its *backpack*, one
+//! by one, before it goes in itself. Who fails to become leader tries to get into the backpack of
+//! the one who did, and starts again if that is closed.
 //!
-//! Read otherwise than printed (docs/errata.md): line 32 resets S by the leader's own name; line 23 may find no leader, and
-//! then the attempt is over; and a leader waits until the leader before it on its side is through with the release of L (lines 9
-//! and 33), for else two might play L from one leaf. A process does not look into its own place of the backpack (line 35).
+//! Read otherwise than printed (docs/errata.md): line 32 resets S by the leader's own name; line 23
+//! may find no leader, and then the attempt is over; and a leader waits until the leader before it
+//! on its side is through with the release of L (lines 9 and 33), for else two might play L from
+//! one leaf. A process does not look into its own place of the backpack (line 35).
 
 mod election;
 mod mutants;
@@ -41,7 +45,8 @@ pub struct Randomized<E = ByCompareAndSwap<Name>> {
     sides: [Side<E>; 2],
     /// L
     lock: Tournament<false>,
-    /// What each process waits for that comes after a leader: the number of that leader's attempt. `[w][p]` lives with p.
+    /// What each process waits for that comes after a leader: the number of that leader's attempt.
+    /// `[w][p]` lives with p.
     gone: Grid<Ticket>,
     /// ℓ, the length of R
     length: usize,
@@ -178,7 +183,8 @@ impl<E: Election<Name>> Algorithm for Randomized<E> {
 }
 
 impl<E: Sync> Randomized<E> {
-    /// One round of the while-loop: how the process gets in, or the number with which it tries again.
+    /// One round of the while-loop: how the process gets in, or the number with which it tries
+    /// again.
     #[inline(always)]
     fn attempt<M: Coins + Registers>(
         &self,
@@ -267,7 +273,8 @@ impl<E: Sync> Randomized<E> {
         Ok(bit)
     }
 
-    /// Line 9: takes L. First comes the hand-over from the leader before on this side, who may not be through with L yet.
+    /// Line 9: takes L. First comes the hand-over from the leader before on this side, who may not
+    /// be through with L yet.
     #[inline(always)]
     fn take<M: Registers>(
         &self,
@@ -292,8 +299,8 @@ impl<E: Sync> Randomized<E> {
         self.lock.enter(m, who)
     }
 
-    /// Line 33: releases L, and hands it over to the leader that comes after on this side, if there is one yet. Who is told
-    /// without having asked this time is told the truth.
+    /// Line 33: releases L, and hands it over to the leader that comes after on this side, if there
+    /// is one yet. Who is told without having asked this time is told the truth.
     #[inline(always)]
     fn release<M: Registers>(
         &self,
@@ -316,7 +323,8 @@ impl<E: Sync> Randomized<E> {
         }
     }
 
-    /// Who plays L, and from where: a leaf for each side. As printed there is one for each virtual id.
+    /// Who plays L, and from where: a leaf for each side. As printed there is one for each virtual
+    /// id.
     #[inline(always)]
     fn player<M: Registers>(m: &M, p: usize, side: u8, bit: bool) -> Player {
         let side = usize::from(side);
@@ -395,8 +403,8 @@ impl<E: Sync> Randomized<E> {
         })
     }
 
-    /// The name by which a leader resets S: its own. As printed, with d for c, of which lines 12 and 36 have made something
-    /// else: last the number of the last process in the backpack.
+    /// The name by which a leader resets S: its own. As printed, with d for c, of which lines 12
+    /// and 36 have made something else: last the number of the last process in the backpack.
     #[inline(always)]
     fn resigns_as<M: Registers>(&self, m: &mut M, s: &Side<E>, me: Name) -> Result<Name, M::Halt> {
         if !m.mutant("as-printed") {

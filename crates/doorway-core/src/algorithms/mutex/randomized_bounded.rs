@@ -1,16 +1,20 @@
-//! The lock of Giakkoupis and Woelfel (paper 004, Figure 1; see [`randomized`](super::randomized)) without sequence numbers: registers
-//! of O(log n) bits, as the paper says is possible. And the same with freedom from starvation.
+//! The lock of Giakkoupis and Woelfel (paper 004, Figure 1; see [`randomized`](super::randomized))
+//! without sequence numbers: registers of O(log n) bits, as the paper says is possible. And the
+//! same with freedom from starvation.
 //!
-//! Promises what [`Randomized`](super::Randomized) promises; [`RandomizedStarvationFree`] freedom from starvation, too. Both by a
-//! construction of our own: the paper alludes to "known techniques" for the one and "standard techniques" for the other.
-//! The argument, and what each of the numbers was for, is in docs/algorithms/randomized-bounded.md. In short:
+//! Promises what [`Randomized`](super::Randomized) promises; [`RandomizedStarvationFree`] freedom
+//! from starvation, too. Both by a construction of our own: the paper alludes to "known techniques"
+//! for the one and "standard techniques" for the other. The argument, and what each of the numbers
+//! was for, is in docs/algorithms/randomized-bounded.md. In short:
 //!
-//! - A says on which side a process is, so a name in R needs no number: whoever is on the leader's side will see it.
-//! - Who joins w looks whether w still leads *after* it has seen the backpack open (line 25): so it is seen, whichever
-//!   of the times of w that is.
-//! - Who has said that it joins w takes that back in A first, and then flips a bit in its place of w's backpack: so a
-//!   leader that waits for it (line 16) always sees a change.
-//! - Promotions and the hand-over of L are told by flags that are taken back by who is told, in its own memory.
+//! - A says on which side a process is, so a name in R needs no number: whoever is on the leader's
+//!   side will see it.
+//! - Who joins w looks whether w still leads *after* it has seen the backpack open (line 25): so it
+//!   is seen, whichever of the times of w that is.
+//! - Who has said that it joins w takes that back in A first, and then flips a bit in its place of
+//!   w's backpack: so a leader that waits for it (line 16) always sees a change.
+//! - Promotions and the hand-over of L are told by flags that are taken back by who is told, in its
+//!   own memory.
 
 mod join;
 mod last;
@@ -29,7 +33,8 @@ use crate::{
     Problem, Property, Register, RegisterKind, Registers, Rmr, Size, Unfit, others, plain_local,
 };
 
-/// The randomized lock without sequence numbers; with turns if it is to be `FAIR`. Leaders are elected by `E`.
+/// The randomized lock without sequence numbers; with turns if it is to be `FAIR`. Leaders are
+/// elected by `E`.
 #[derive(Debug)]
 pub struct RandomizedBounded<const FAIR: bool = false, E = ByCompareAndSwap<u32>> {
     n: usize,
@@ -283,7 +288,8 @@ impl<const FAIR: bool, E: Sync> RandomizedBounded<FAIR, E> {
             if let Some(guest) = turns.guest(m, side)? {
                 let enough =
                     if m.mutant("trying-is-enough") { Stat::Trying } else { Stat::Waiting };
-                // Not only trying: that may be an attempt at an earlier time of this leader, and in vain.
+                // Not only trying: that may be an attempt at an earlier time of this leader, and in
+                // vain.
                 m.wait(s.place(p as u32, guest as usize), |now| now.stat >= enough)?;
             }
         }
@@ -304,7 +310,8 @@ impl<const FAIR: bool, E: Sync> RandomizedBounded<FAIR, E> {
         Ok(bit)
     }
 
-    /// Lines 11 to 14: who is sure to join this leader, with its place in the backpack as it was before that was sure.
+    /// Lines 11 to 14: who is sure to join this leader, with its place in the backpack as it was
+    /// before that was sure.
     #[inline(always)]
     fn collect<M: Registers>(
         &self,

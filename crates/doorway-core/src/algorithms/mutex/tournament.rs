@@ -1,8 +1,8 @@
-//! Yang and Anderson's tournament itself, for [`YangAnderson`](super::YangAnderson) and for the lock L of paper 004, whose
-//! players come under numbers that are not their own.
+//! Yang and Anderson's tournament itself, for [`YangAnderson`](super::YangAnderson) and for the
+//! lock L of paper 004, whose players come under numbers that are not their own.
 //!
-//! A *player* sits at a leaf, of which there are at most as many as the tournament was made for, and waits on flags that
-//! live with the process that it is. Nobody may sit where another sits.
+//! A *player* sits at a leaf, of which there are at most as many as the tournament was made for,
+//! and waits on flags that live with the process that it is. Nobody may sit where another sits.
 
 use crate::{Array, Grid, Homes, Layout, Memory, Registers, Value, one_word, plain_local};
 
@@ -42,8 +42,9 @@ pub(super) struct Player {
     pub(super) p: usize,
 }
 
-/// A tournament. `ALONE`: every process has a leaf of its own, the lines are those of `yang_anderson.rs`, and mutants may change
-/// them. Otherwise it is a part of something else, whose lines and mutants are its own.
+/// A tournament. `ALONE`: every process has a leaf of its own, the lines are those of
+/// `yang_anderson.rs`, and mutants may change them. Otherwise it is a part of something else, whose
+/// lines and mutants are its own.
 #[derive(Debug)]
 pub(super) struct Tournament<const ALONE: bool> {
     levels: usize,
@@ -51,7 +52,8 @@ pub(super) struct Tournament<const ALONE: bool> {
     player: Grid<Option<u32>>,
     /// T: who came last to each node
     last: Array<Option<u32>>,
-    /// P: what each process waits for, on each level if it always sits at the same leaf, at each node if not
+    /// P: what each process waits for, on each level if it always sits at the same leaf, at each
+    /// node if not
     spin: Grid<Spin>,
 }
 

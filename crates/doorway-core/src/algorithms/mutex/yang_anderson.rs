@@ -1,12 +1,14 @@
-//! Yang and Anderson's tournament: *A fast, scalable mutual exclusion algorithm* (Distributed Computing 9, 1995), from reads
-//! and writes alone. The papers here use it as a building block (004 as a four-process lock) and as the bound to beat.
+//! Yang and Anderson's tournament: *A fast, scalable mutual exclusion algorithm* (Distributed
+//! Computing 9, 1995), from reads and writes alone. The papers here use it as a building block (004
+//! as a four-process lock) and as the bound to beat.
 //!
-//! Each node of a binary tree is a two-process lock; a process goes in at its leaf and plays every node up to the root.
-//! Promises mutual exclusion, starvation freedom and O(log n) remote references in both cost models: all waiting is on
-//! `P[level][p]`, which lives with p. No order is promised among those who wait in different parts of the tree.
+//! Each node of a binary tree is a two-process lock; a process goes in at its leaf and plays every
+//! node up to the root. Promises mutual exclusion, starvation freedom and O(log n) remote
+//! references in both cost models: all waiting is on `P[level][p]`, which lives with p. No order is
+//! promised among those who wait in different parts of the tree.
 //!
-//! The lines are those of the two-process lock, numbered here as there is no print of it among the papers. The code is in
-//! `tournament.rs`:
+//! The lines are those of the two-process lock, numbered here as there is no print of it among the
+//! papers. The code is in `tournament.rs`:
 //!
 //! ```text
 //!  1  C[v][side] := p

@@ -1,18 +1,20 @@
-//! The group lock that ships: who is inside stands in one word, who waits in a line. What runs here in the lab is what the
-//! crate `doorway` runs, function by function; only the [`Hall`] differs.
+//! The group lock that ships: who is inside stands in one word, who waits in a line. What runs here
+//! in the lab is what the crate `doorway` runs, function by function; only the [`Hall`] differs.
 //!
-//! The word says which session is on, how many are inside, and whether anybody waits. While nobody does, coming and going
-//! are one step each. Who finds another session on, or somebody waiting, takes the line, says in the word that somebody waits,
-//! joins the end, lets in who may go in, and puts the line back. Two things make this right:
+//! The word says which session is on, how many are inside, and whether anybody waits. While nobody
+//! does, coming and going are one step each. Who finds another session on, or somebody waiting,
+//! takes the line, says in the word that somebody waits, joins the end, lets in who may go in, and
+//! puts the line back. Two things make this right:
 //!
-//! - Of those inside, the last one to leave finds in the word that somebody waits, unless who joins has come later and finds
-//!   in it that nobody is inside. So one of the two lets the next in.
-//! - While somebody waits, nobody gets in but through the line; and whoever has the line lets in all who may go in by then. So
-//!   nobody who conflicts is overtaken, nobody waits for its own session alone, and nobody can be kept from changing the word
-//!   for long: it is only changed by those who leave.
+//! - Of those inside, the last one to leave finds in the word that somebody waits, unless who joins
+//!   has come later and finds in it that nobody is inside. So one of the two lets the next in.
+//! - While somebody waits, nobody gets in but through the line; and whoever has the line lets in
+//!   all who may go in by then. So nobody who conflicts is overtaken, nobody waits for its own
+//!   session alone, and nobody can be kept from changing the word for long: it is only changed by
+//!   those who leave.
 //!
-//! Who waits may *sleep*, and may *abandon* its place. With *batching*, later ones of the session that is on may pass those in
-//! line, but nobody in line is passed more often than that allows.
+//! Who waits may *sleep*, and may *abandon* its place. With *batching*, later ones of the session
+//! that is on may pass those in line, but nobody in line is passed more often than that allows.
 
 use core::ops::{
     ControlFlow::{Break, Continue},
@@ -108,7 +110,8 @@ pub trait Hall<M: Memory>: Sync {
     fn wake(&self, m: &mut M, name: &Self::Name) -> Result<(), M::Halt>;
 }
 
-/// Goes in if that overtakes nobody; whether it did. If others go in or out each time, it tries so many times.
+/// Goes in if that overtakes nobody; whether it did. If others go in or out each time, it tries so
+/// many times.
 ///
 /// # Errors
 /// When the memory halts the process.
@@ -131,7 +134,8 @@ pub fn try_enter<M: Memory, H: Hall<M>>(
     })
 }
 
-/// The doorway: goes in, or joins the line. Where it will be told when it may go in, unless it has gone in.
+/// The doorway: goes in, or joins the line. Where it will be told when it may go in, unless it has
+/// gone in.
 ///
 /// # Errors
 /// When the memory halts the process.
@@ -244,7 +248,8 @@ fn next<M: Memory, H: Hall<M>>(hall: &H, m: &mut M) -> Result<(), M::Halt> {
     attend(hall, m, line)
 }
 
-/// Leaves the line instead of going in, or the hall, if it might have gone in by now. Those behind may go in for it.
+/// Leaves the line instead of going in, or the hall, if it might have gone in by now. Those behind
+/// may go in for it.
 ///
 /// # Errors
 /// When the memory halts the process.

@@ -102,9 +102,10 @@ impl Table {
         Ok(m.compare_and_swap(self.owner.at(entry), Some(from), Some(to))? == Some(from))
     }
 
-    /// Releases the slot of an entry that may be handed over at this moment, with the table lock, and gives the
-    /// entry back. Returns `false`, and changes nothing, if it is not the owner's any more. The compare-and-swap
-    /// competes with that of [`hand_over`](Self::hand_over): one of the two fails.
+    /// Releases the slot of an entry that may be handed over at this moment, with the table lock,
+    /// and gives the entry back. Returns `false`, and changes nothing, if it is not the owner's any
+    /// more. The compare-and-swap competes with that of [`hand_over`](Self::hand_over): one of the
+    /// two fails.
     ///
     /// # Errors
     /// When the memory halts the process.

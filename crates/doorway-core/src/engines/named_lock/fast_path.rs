@@ -1,16 +1,17 @@
-//! The fast path: where no other process is, one compare-and-swap acquires a slot and one releases it.
+//! The fast path: where no other process is, one compare-and-swap acquires a slot and one releases
+//! it.
 //!
-//! While the fast path is not closed, its word alone says which process holds: none, or one entry. The
-//! entries, the tally and the free slots say that all are idle and everything is free. A process that
-//! takes the table lock closes the fast path first, and then the entries say all. An entry that holds
-//! on the fast path is written down before that, and the word says so meanwhile
-//! ([`FastPath::Closing`]): a process that dies there leaves the word like that, and the next process
-//! with the table lock does the same again. A process that releases the table lock opens the fast path
-//! if no process holds or waits.
+//! While the fast path is not closed, its word alone says which process holds: none, or one entry.
+//! The entries, the tally and the free slots say that all are idle and everything is free. A
+//! process that takes the table lock closes the fast path first, and then the entries say all. An
+//! entry that holds on the fast path is written down before that, and the word says so meanwhile
+//! ([`FastPath::Closing`]): a process that dies there leaves the word like that, and the next
+//! process with the table lock does the same again. A process that releases the table lock opens
+//! the fast path if no process holds or waits.
 //!
 //! A process reads the slot before the compare-and-swap that acquires it. The slot is right if that
-//! succeeds: the slot changes only with the table lock, which closes the fast path, and every time the
-//! fast path is opened it has a ticket that it never had before.
+//! succeeds: the slot changes only with the table lock, which closes the fast path, and every time
+//! the fast path is opened it has a ticket that it never had before.
 
 use core::ops::ControlFlow::{Break, Continue};
 
@@ -21,8 +22,9 @@ use super::{
 use crate::{CompareAndSwap, Registers, Session, Ticket};
 
 impl Table {
-    /// Acquires a slot on the fast path if that is open: the whole doorway. With an entry of its own;
-    /// where there are sessions, with one whose number [stands for](Self::stands_for) the session.
+    /// Acquires a slot on the fast path if that is open: the whole doorway. With an entry of its
+    /// own; where there are sessions, with one whose number [stands for](Self::stands_for) the
+    /// session.
     ///
     /// # Errors
     /// When the memory halts the process.
@@ -144,8 +146,9 @@ impl Table {
         m.write(self.fast, FastPath::Closed(ticket.succ()))
     }
 
-    /// Opens the fast path if no process holds or waits, with the table lock. Not if the last holder of
-    /// the next slot died with it: the next holder has to learn that, and does not on the fast path.
+    /// Opens the fast path if no process holds or waits, with the table lock. Not if the last
+    /// holder of the next slot died with it: the next holder has to learn that, and does not on the
+    /// fast path.
     #[inline(always)]
     pub(super) fn open<M: Registers>(&self, m: &mut M) -> Result<(), M::Halt> {
         m.line(23);
@@ -167,8 +170,8 @@ impl Table {
         m.write(self.fast_slot, slot)?;
         let ticket = m.read(self.fast)?.ticket();
         m.line(37);
-        // One ticket is skipped. Otherwise the compare-and-swap of a process that read the slot before
-        // the fast path was closed would succeed now, although the slot may be another one.
+        // One ticket is skipped. Otherwise the compare-and-swap of a process that read the slot
+        // before the fast path was closed would succeed now, although the slot may be another one.
         let next = if m.mutant("opens-with-an-old-ticket") { ticket } else { ticket.succ() };
         m.write(self.fast, FastPath::Open(next))
     }

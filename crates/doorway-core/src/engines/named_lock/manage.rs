@@ -18,12 +18,12 @@ pub enum NotRemoved {
 }
 
 impl Table {
-    /// Changes the number of slots, or whether slots are granted, with the table lock; then rebuilds the
-    /// bookkeeping and grants what can be granted. Returns `false`, and changes nothing, if the lock has
-    /// been removed.
+    /// Changes the number of slots, or whether slots are granted, with the table lock; then
+    /// rebuilds the bookkeeping and grants what can be granted. Returns `false`, and changes
+    /// nothing, if the lock has been removed.
     ///
-    /// A process that is killed before it has rebuilt leaves the table lock behind, and the process that
-    /// takes it over rebuilds.
+    /// A process that is killed before it has rebuilt leaves the table lock behind, and the process
+    /// that takes it over rebuilds.
     ///
     /// # Errors
     /// When the memory halts the process.
@@ -48,8 +48,9 @@ impl Table {
         Ok(true)
     }
 
-    /// Marks the lock as removed, with the table lock, unless processes hold or wait. From this one write
-    /// on no slot is granted, by any path: a process that has the file open finds no slot, and learns why.
+    /// Marks the lock as removed, with the table lock, unless processes hold or wait. From this one
+    /// write on no slot is granted, by any path: a process that has the file open finds no slot,
+    /// and learns why.
     ///
     /// # Errors
     /// When the memory halts the process.

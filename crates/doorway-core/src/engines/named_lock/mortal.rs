@@ -5,8 +5,8 @@ use crate::{Register, Registers};
 
 /// Memory of processes that may be killed at any step, and can be found dead by others.
 ///
-/// Natively the operating system says which processes are dead. In the lab a register says it, which
-/// counts how often a process has died.
+/// Natively the operating system says which processes are dead. In the lab a register says it,
+/// which counts how often a process has died.
 pub trait Mortal: Registers {
     /// Whether a process is dead. A dead process stays dead. `deaths` counts its deaths.
     ///

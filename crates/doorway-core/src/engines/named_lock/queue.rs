@@ -1,4 +1,5 @@
-//! The queue of waiting entries: a list, in the order of their tickets. All of it needs the table lock.
+//! The queue of waiting entries: a list, in the order of their tickets. All of it needs the table
+//! lock.
 
 use core::ops::ControlFlow::{Break, Continue};
 

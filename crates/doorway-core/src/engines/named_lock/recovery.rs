@@ -1,4 +1,5 @@
-//! Recovery from deaths: watching for them, reclaiming what the dead had, rebuilding the bookkeeping.
+//! Recovery from deaths: watching for them, reclaiming what the dead had, rebuilding the
+//! bookkeeping.
 
 use alloc::vec::Vec;
 
@@ -18,8 +19,8 @@ pub struct Watched {
 }
 
 impl Table {
-    /// Derives queue, free slots and tally from the entries, with the table lock. Entries without an
-    /// owner become idle: a process died that was about to do that.
+    /// Derives queue, free slots and tally from the entries, with the table lock. Entries without
+    /// an owner become idle: a process died that was about to do that.
     ///
     /// # Errors
     /// When the memory halts the process.
@@ -88,8 +89,8 @@ impl Table {
         m.write(self.ends, Ends { front: end(waiting.first()), back: end(waiting.last()) })
     }
 
-    /// Writes the slots that are not taken onto the stack, and the tally. At positions beyond the used
-    /// entries the slots are where they always are.
+    /// Writes the slots that are not taken onto the stack, and the tally. At positions beyond the
+    /// used entries the slots are where they always are.
     fn write_free<M: CompareAndSwap>(
         &self,
         m: &mut M,
@@ -109,10 +110,11 @@ impl Table {
         m.write(self.tally, tally)
     }
 
-    /// Looks for deaths that concern a waiter, and reclaims what the dead had: the process with the table
-    /// lock; and the waiter right ahead, or, at the front of the queue, the holders.
+    /// Looks for deaths that concern a waiter, and reclaims what the dead had: the process with the
+    /// table lock; and the waiter right ahead, or, at the front of the queue, the holders.
     ///
-    /// All deaths are found that way: a waiter behind a dead one takes its place, and so on to the front.
+    /// All deaths are found that way: a waiter behind a dead one takes its place, and so on to the
+    /// front.
     ///
     /// # Errors
     /// When the memory halts the process.
@@ -128,8 +130,8 @@ impl Table {
         m.each(watched.entries.iter(), |m, i| self.watch_entry(m, me, i))
     }
 
-    /// Returns the entries that a waiter watches. Goes by the tickets: the queue may be half changed, by a process
-    /// that was killed.
+    /// Returns the entries that a waiter watches. Goes by the tickets: the queue may be half
+    /// changed, by a process that was killed.
     ///
     /// # Errors
     /// When the memory halts the process.

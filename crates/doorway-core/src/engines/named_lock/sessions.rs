@@ -1,11 +1,11 @@
 //! Numbers for sessions. The engine does not compare the names of sessions, only numbers: a number
 //! stands for a session for as long as a process holds or waits with it.
 //!
-//! Every entry has a number of its own, with which its owner uses the fast path, if the number stands
-//! for the session that it asks for. It stands for that while the fast path is open. Where no process
-//! holds or waits, a number is given another meaning by the owner of its entry only, which then takes a
-//! ticket. Where a process does, a ticket has been taken since the fast path was open. A process that
-//! saw the fast path open before that finds another ticket in its word.
+//! Every entry has a number of its own, with which its owner uses the fast path, if the number
+//! stands for the session that it asks for. It stands for that while the fast path is open. Where
+//! no process holds or waits, a number is given another meaning by the owner of its entry only,
+//! which then takes a ticket. Where a process does, a ticket has been taken since the fast path was
+//! open. A process that saw the fast path open before that finds another ticket in its word.
 
 use core::ops::ControlFlow::{Break, Continue};
 
@@ -40,8 +40,8 @@ impl Table {
         if self.has_sessions { own_number(entry) } else { Session(1) }
     }
 
-    /// Whether the number of the entry stands for this session, so that its owner may use the fast path.
-    /// For [`enter_fast`](Self::enter_fast).
+    /// Whether the number of the entry stands for this session, so that its owner may use the fast
+    /// path. For [`enter_fast`](Self::enter_fast).
     ///
     /// # Errors
     /// When the memory halts the process.
@@ -66,9 +66,9 @@ impl Table {
         Ok(welcome && (tally.inside() == 0 || !self.has_sessions || name.is(m, tally.session())?))
     }
 
-    /// Returns the number of the session that is asked for, with the table lock: the number of the holders
-    /// and waiters that have asked for the same, or else one that none of them has. To be followed by
-    /// [`enter`](Self::enter) before the table lock is released.
+    /// Returns the number of the session that is asked for, with the table lock: the number of the
+    /// holders and waiters that have asked for the same, or else one that none of them has. To be
+    /// followed by [`enter`](Self::enter) before the table lock is released.
     ///
     /// # Errors
     /// When the memory halts the process.
@@ -97,8 +97,8 @@ impl Table {
         if let Some(i) = same {
             return Ok(own_number(i));
         }
-        // There are as many numbers as entries, and this entry has asked for none, unless the table is
-        // damaged.
+        // There are as many numbers as entries, and this entry has asked for none, unless the table
+        // is damaged.
         let own = !asked.contains(entry) || m.mutant("takes-its-own-number");
         let other = (0..self.entries).find(|&i| !asked.contains(i));
         let number = own_number(if own { entry } else { other.unwrap_or(entry) });
@@ -107,8 +107,8 @@ impl Table {
         Ok(number)
     }
 
-    /// Returns the numbers that the holders and waiters have asked for: number `i + 1` as `i`. So many
-    /// entries hold or wait.
+    /// Returns the numbers that the holders and waiters have asked for: number `i + 1` as `i`. So
+    /// many entries hold or wait.
     #[cold]
     #[inline(never)]
     fn asked<M: Registers>(&self, m: &mut M, present: u16) -> Result<Set, M::Halt> {

@@ -1,10 +1,10 @@
 //! The registers of a named lock, and the operations of a passage: enter, wait, release, abandon.
 //!
-//! Every process that uses the lock owns an *entry* of the process table. One word of the entry, its
-//! state, says all that matters of the process, and one write changes it: idle, waiting with a
-//! ticket, or holding with a ticket. The rest is bookkeeping: the queue, the free slots, the tally. A
-//! process changes it with the *table lock*, and the process that takes the table lock from a dead
-//! one derives it again from the entries. So it does not matter where that one died.
+//! Every process that uses the lock owns an *entry* of the process table. One word of the entry,
+//! its state, says all that matters of the process, and one write changes it: idle, waiting with a
+//! ticket, or holding with a ticket. The rest is bookkeeping: the queue, the free slots, the tally.
+//! A process changes it with the *table lock*, and the process that takes the table lock from a
+//! dead one derives it again from the entries. So it does not matter where that one died.
 //!
 //! A process that finds the lock unused does not need the table lock: see
 //! [`fast_path`](super::fast_path).
@@ -182,8 +182,8 @@ impl Table {
 }
 
 impl Table {
-    /// Enters the queue for the owner of an entry, with the table lock; acquires a slot at once if no
-    /// process waits and there is room. This and the table lock are the whole doorway.
+    /// Enters the queue for the owner of an entry, with the table lock; acquires a slot at once if
+    /// no process waits and there is room. This and the table lock are the whole doorway.
     ///
     /// # Errors
     /// When the memory halts the process.
@@ -312,7 +312,8 @@ impl Table {
         let mut tally = m.read(self.tally)?;
         match slot {
             None => {
-                // Another process is ahead of the one behind it now, or none is: it has to watch others.
+                // Another process is ahead of the one behind it now, or none is: it has to watch
+                // others.
                 if let Some(behind) = self.unlink(m, entry)? {
                     m.wake(self.state.at(behind));
                 }

@@ -7,8 +7,9 @@ use super::{Mortal, Owner, Table};
 use crate::{CompareAndSwap, Registers};
 
 impl Table {
-    /// Takes the table lock, from a dead process if need be: then everything is [rebuilt](Self::rebuild),
-    /// and slots are granted that the dead process did not come to grant. Closes the fast path.
+    /// Takes the table lock, from a dead process if need be: then everything is
+    /// [rebuilt](Self::rebuild), and slots are granted that the dead process did not come to grant.
+    /// Closes the fast path.
     ///
     /// # Errors
     /// When the memory halts the process.

@@ -1,11 +1,13 @@
-//! The same line where newcomers may barge: a slot that is given back lies *open*, and whoever comes by at that moment takes it,
-//! the one who has just left included. Only who finds none stands in line, in order; and only the first in line waits for
-//! open slots, the others wait to be first.
+//! The same line where newcomers may barge: a slot that is given back lies *open*, and whoever
+//! comes by at that moment takes it, the one who has just left included. Only who finds none stands
+//! in line, in order; and only the first in line waits for open slots, the others wait to be first.
 //!
-//! Nobody starves. The first in line that has been woken in vain *reserves* what is given back from then on: newcomers find it
-//! closed until the first has gone in. How many overtake until then is not bounded but by how fast a sleeper wakes.
+//! Nobody starves. The first in line that has been woken in vain *reserves* what is given back from
+//! then on: newcomers find it closed until the first has gone in. How many overtake until then is
+//! not bounded but by how fast a sleeper wakes.
 //!
-//! What stands in line is what [`mod@line`] runs, with one ticket at a time valid: that of the first.
+//! What stands in line is what [`mod@line`] runs, with one ticket at a time valid: that of the
+//! first.
 
 use core::ops::ControlFlow::{Break, Continue};
 
@@ -18,7 +20,8 @@ use crate::{
     Primitive, Property, Register, Setting, Size, Swap, Unfit,
 };
 
-/// Open slots, and the line beside them. The word holds twice their number, and one more while they are reserved.
+/// Open slots, and the line beside them. The word holds twice their number, and one more while they
+/// are reserved.
 pub trait Open<M: Memory>: Sync {
     /// The line, for one at a time: the first.
     type Line: Line<M>;
@@ -53,7 +56,8 @@ pub const fn slots(slots: u64) -> u64 {
 
 const RESERVED: u64 = 1;
 
-/// Takes slots, if they lie open and are not reserved; whether it did. One look: whoever gets in between is served.
+/// Takes slots, if they lie open and are not reserved; whether it did. One look: whoever gets in
+/// between is served.
 ///
 /// # Errors
 /// When the memory halts the process.
@@ -66,8 +70,8 @@ pub fn barge<M: Memory, O: Open<M>>(open: &O, m: &mut M, weight: u32) -> Result<
     open.replace(m, word, word - taken)
 }
 
-/// The first in line takes its slots, if they are there, and ends the reservation; whether it did. If somebody gets in
-/// between it reserves, so that this ends.
+/// The first in line takes its slots, if they are there, and ends the reservation; whether it did.
+/// If somebody gets in between it reserves, so that this ends.
 ///
 /// # Errors
 /// When the memory halts the process.
@@ -117,8 +121,8 @@ pub fn step_aside<M: Memory, O: Open<M>>(open: &O, m: &mut M) -> Result<(), M::H
     line::release(open.line(), m, 1)
 }
 
-/// The first in line leaves the mark of a sleeper, unless it could take its slots; whether it did. From now on nobody is to
-/// overtake it if it was woken `in_vain` before.
+/// The first in line leaves the mark of a sleeper, unless it could take its slots; whether it did.
+/// From now on nobody is to overtake it if it was woken `in_vain` before.
 ///
 /// # Errors
 /// When the memory halts the process.
@@ -190,12 +194,14 @@ fn call<M: Memory, L: Line<M>>(line: &L, m: &mut M, word: u64) -> Result<(), M::
     match line.leave(m, line.format().last_valid(word), None)? {
         None => Ok(()),
         Some(Mark::Sleeps(sleeper)) => line.wake(m, sleeper),
-        // The first is about to go, and leaves it to whoever took its mark to let the next be first.
+        // The first is about to go, and leaves it to whoever took its mark to let the next be
+        // first.
         Some(Mark::Gone) => line::release(line, m, 1),
     }
 }
 
-/// Leaves the line instead of going in. What it has reserved remains so: the next who comes stands in line, is first, and ends that.
+/// Leaves the line instead of going in. What it has reserved remains so: the next who comes stands
+/// in line, is first, and ends that.
 ///
 /// # Errors
 /// When the memory halts the process.
@@ -204,8 +210,9 @@ pub fn abandon<M: Memory, O: Open<M>>(open: &O, m: &mut M, place: Place) -> Resu
     line::abandon(open.line(), m, Place { weight: 1, ..place })
 }
 
-/// The engine on registers. In the lab, a place can be given up at every wait; but who has its slots and is about to step aside
-/// gives up no more. So where places are given up, it steps aside `LATE`, when it leaves.
+/// The engine on registers. In the lab, a place can be given up at every wait; but who has its
+/// slots and is about to step aside gives up no more. So where places are given up, it steps aside
+/// `LATE`, when it leaves.
 #[derive(Debug)]
 pub struct BargingTicket<const LATE: bool = false> {
     open: Register<u64>,

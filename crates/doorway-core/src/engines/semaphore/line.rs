@@ -1,16 +1,19 @@
-//! The semaphore that ships: tickets in one word, and a line of those who sleep. What runs here in the lab is what the crate
-//! `doorway` runs, function by function; only the [`Line`] differs.
+//! The semaphore that ships: tickets in one word, and a line of those who sleep. What runs here in
+//! the lab is what the crate `doorway` runs, function by function; only the [`Line`] differs.
 //!
-//! After the ticket algorithm of paper 003 (Figure 2). The word holds how many tickets have been *issued* and how many
-//! slots are *free*; both together say which tickets are valid. Where nobody waits, coming and going are one addition each.
-//! Three things are not in the paper:
+//! After the ticket algorithm of paper 003 (Figure 2). The word holds how many tickets have been
+//! *issued* and how many slots are *free*; both together say which tickets are valid. Where nobody
+//! waits, coming and going are one addition each. Three things are not in the paper:
 //!
-//! - Who waits may *sleep*. It leaves a mark in the line, looks at the word once more, and only then sleeps; who validates a
-//!   ticket changes the word first and looks for the mark then. So one of the two sees the other.
-//! - A place may be *abandoned*, by a mark that says so. Whoever validates such a ticket passes its slot on. Again both look
-//!   twice, and whoever takes the mark out of the line is the one that passes it on.
-//! - A place may have a *weight*: so many tickets in a row. It sleeps under the last of them. Abandoned, it leaves a mark at each, so
-//!   that those behind it need not wait until there are as many slots.
+//! - Who waits may *sleep*. It leaves a mark in the line, looks at the word once more, and only
+//!   then sleeps; who validates a ticket changes the word first and looks for the mark then. So one
+//!   of the two sees the other.
+//! - A place may be *abandoned*, by a mark that says so. Whoever validates such a ticket passes its
+//!   slot on. Again both look twice, and whoever takes the mark out of the line is the one that
+//!   passes it on.
+//! - A place may have a *weight*: so many tickets in a row. It sleeps under the last of them.
+//!   Abandoned, it leaves a mark at each, so that those behind it need not wait until there are as
+//!   many slots.
 
 use core::{
     cmp::Ordering,
@@ -19,19 +22,20 @@ use core::{
 
 use crate::{Local, Memory, plain_local};
 
-/// Where the two numbers stand in the word: `issued · 2^free + free`, shifted to the top, so that additions wrap around as
-/// the numbers should. `free` is negative while somebody waits.
+/// Where the two numbers stand in the word: `issued · 2^free + free`, shifted to the top, so that
+/// additions wrap around as the numbers should. `free` is negative while somebody waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Format {
     /// Bits of the number of free slots, its sign included.
     pub free: u32,
-    /// Bits of the number of tickets issued. A ticket is taken for valid for as long as less than half as many more have
-    /// become valid since.
+    /// Bits of the number of tickets issued. A ticket is taken for valid for as long as less than
+    /// half as many more have become valid since.
     pub issued: u32,
 }
 
 impl Format {
-    /// What ships: two million slots or tickets in line, and a place may be looked at after two trillion later ones.
+    /// What ships: two million slots or tickets in line, and a place may be looked at after two
+    /// trillion later ones.
     pub const SHIPPED: Self = Self { free: 22, issued: 42 };
 
     const fn shift(self) -> u32 {
@@ -259,8 +263,8 @@ pub fn wait<M: Memory, L: Line<M>>(
     })
 }
 
-/// Passes slots on: makes as many tickets valid, wakes those who sleep there, and does the same again for those who have
-/// gone.
+/// Passes slots on: makes as many tickets valid, wakes those who sleep there, and does the same
+/// again for those who have gone.
 ///
 /// # Errors
 /// When the memory halts the process.
@@ -294,7 +298,8 @@ fn pass_on<M: Memory, L: Line<M>>(
     })
 }
 
-/// Wakes whoever sleeps at the tickets that have become valid; how many slots those left there who have gone.
+/// Wakes whoever sleeps at the tickets that have become valid; how many slots those left there who
+/// have gone.
 #[track_caller]
 fn called<M: Memory, L: Line<M>>(
     line: &L,

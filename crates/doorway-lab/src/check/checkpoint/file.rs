@@ -76,7 +76,8 @@ impl Sum {
     fn add(&mut self, words: &[u64]) {
         for &word in words {
             let product = u128::from(self.0 ^ word) * u128::from(0x9e37_79b9_7f4a_7c15_u64);
-            // The sum itself goes in as well, or what follows a product of zero would not depend on what is before it.
+            // The sum itself goes in as well, or what follows a product of zero would not depend on
+            // what is before it.
             self.0 = (product >> 64) as u64 ^ (product as u64) ^ self.0.rotate_left(23);
         }
     }

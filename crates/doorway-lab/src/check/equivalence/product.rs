@@ -20,7 +20,8 @@ pub(super) enum End {
     Cancelled,
 }
 
-/// The states of the product that have been found, one after the other in one vector, and a table of where they are.
+/// The states of the product that have been found, one after the other in one vector, and a table
+/// of where they are.
 pub(super) struct Product {
     numbers: Vec<u32>,
     stride: usize,

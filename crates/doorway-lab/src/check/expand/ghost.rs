@@ -1,4 +1,5 @@
-//! What a second search remembers beside the states: who was before whom, or how often a register has changed.
+//! What a second search remembers beside the states: who was before whom, or how often a register
+//! has changed.
 
 use super::{Expander, Step, event};
 use crate::{
@@ -101,8 +102,9 @@ impl<const W: usize> Expander<'_, '_, W> {
         }
     }
 
-    /// The processes that nobody keeps out who is active; where it is remembered who was before whom throughout, those who
-    /// were through their doorway before everybody active who keeps them out began.
+    /// The processes that nobody keeps out who is active; where it is remembered who was before
+    /// whom throughout, those who were through their doorway before everybody active who keeps them
+    /// out began.
     pub(crate) fn unopposed(&mut self, key: &Key<W>) -> u16 {
         let n = self.plan.locals.len();
         let ordered = self.rules.ghost == Ghost::BeforeThroughout;

@@ -1,4 +1,5 @@
-//! A worker's own flat copy of what has been learned. Whatever is not in it is asked of the shared space, once.
+//! A worker's own flat copy of what has been learned. Whatever is not in it is asked of the shared
+//! space, once.
 
 use doorway_core::{Home, Session};
 

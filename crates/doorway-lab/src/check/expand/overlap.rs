@@ -135,7 +135,8 @@ impl<const W: usize> Expander<'_, '_, W> {
         let made = Step { p, index: index - first, garbage, events, overtaken: 0, key: next };
         if self.rules.relabel {
             if self.rules.kind == RegisterKind::Regular {
-                // What is being written may be a new ticket, which the read brings in before the write ends.
+                // What is being written may be a new ticket, which the read brings in before the
+                // write ends.
                 let was = self.labels(key);
                 return self.relabel_step(was, made, sink);
             }

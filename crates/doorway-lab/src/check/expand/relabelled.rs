@@ -1,4 +1,5 @@
-//! States with their tickets relabelled: each step ends in the one form that its state has (see `relabel.rs`).
+//! States with their tickets relabelled: each step ends in the one form that its state has (see
+//! `relabel.rs`).
 
 use std::sync::Arc;
 
@@ -52,8 +53,8 @@ impl<const W: usize> Expander<'_, '_, W> {
         narrow: bool,
     ) -> (u32, Arc<Map>) {
         let number = self.maps.len() as u32;
-        // Widening and narrowing never meet under one key: a widening has labels with a wide gap below `split`, and
-        // says so in the top bit.
+        // Widening and narrowing never meet under one key: a widening has labels with a wide gap
+        // below `split`, and says so in the top bit.
         let tag = if narrow { 0 } else { 1 << 31 };
         self.maps
             .entry((labels, split | tag, extra))
@@ -68,8 +69,8 @@ impl<const W: usize> Expander<'_, '_, W> {
             .clone()
     }
 
-    /// Brings a step's state into its one form, for every width that a wide gap may be left with. The state before it
-    /// was in that form, with the labels `was`.
+    /// Brings a step's state into its one form, for every width that a wide gap may be left with.
+    /// The state before it was in that form, with the labels `was`.
     pub(super) fn relabel_step(
         &mut self,
         was: Labels,

@@ -7,9 +7,9 @@ use super::{Identity, Known, Space};
 use crate::subject::{LocalState, Region};
 
 impl Space<'_> {
-    /// Whether process `p` leaves the region after a bounded number of its own steps, as far as its automaton tells: if it does
-    /// not go round in there on its own, it does not among others. Tickets are left out, because they are relabelled while
-    /// the process stays where it is.
+    /// Whether process `p` leaves the region after a bounded number of its own steps, as far as its
+    /// automaton tells: if it does not go round in there on its own, it does not among others.
+    /// Tickets are left out, because they are relabelled while the process stays where it is.
     pub(crate) fn leaves(&self, p: usize, region: Region) -> bool {
         let process = &self.processes[p];
         let mut shapes: FxHashMap<(LocalState, Option<u32>), usize> = FxHashMap::default();
@@ -44,7 +44,8 @@ fn shapeless(ticket: Ticket) -> Ticket {
     if ticket == Ticket::ZERO || ticket == Ticket::INFINITY { ticket } else { Ticket::ZERO.succ() }
 }
 
-/// Whether there is no way back to where one begins: nodes without steps are taken away until none are left.
+/// Whether there is no way back to where one begins: nodes without steps are taken away until none
+/// are left.
 fn is_acyclic(steps: &[Vec<usize>]) -> bool {
     let mut before = vec![Vec::new(); steps.len()];
     steps.iter().enumerate().for_each(|(from, to)| to.iter().for_each(|&to| before[to].push(from)));

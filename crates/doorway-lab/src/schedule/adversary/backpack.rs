@@ -1,8 +1,9 @@
-//! Strategies against the lock of paper 004: leaders are to close their backpacks before the others have got in, so that
-//! these pay for an attempt and have to make another one.
+//! Strategies against the lock of paper 004: leaders are to close their backpacks before the others
+//! have got in, so that these pay for an attempt and have to make another one.
 //!
-//! What a process does shows in the kinds of its steps. In an attempt it writes (lines 2 and 5), updates S (line 6), and
-//! then reads if it leads (line 8) or else writes, reads and is about to write: line 24, by which it gets into the backpack.
+//! What a process does shows in the kinds of its steps. In an attempt it writes (lines 2 and 5),
+//! updates S (line 6), and then reads if it leads (line 8) or else writes, reads and is about to
+//! write: line 24, by which it gets into the backpack.
 
 use std::ops::Range;
 
@@ -13,16 +14,18 @@ use super::{
 };
 use crate::{random::Random, replay::Kind, subject::Region};
 
-/// `locality-aware:backpack`: holds back everybody before line 24, until all leaders that were there when it looked for
-/// one (line 23) have entered: then the backpack is closed, whosever it is. Leaders move when nobody else does, so that
-/// everybody has written to R when one of them gets L. A leader that finds names in R waits for these, and whose they are
-/// is not seen: nor is the side. Then those who have written last are let go first, one by one, as what others have
-/// written before them may have been overwritten.
+/// `locality-aware:backpack`: holds back everybody before line 24, until all leaders that were
+/// there when it looked for one (line 23) have entered: then the backpack is closed, whosever it
+/// is. Leaders move when nobody else does, so that everybody has written to R when one of them gets
+/// L. A leader that finds names in R waits for these, and whose they are is not seen: nor is the
+/// side. Then those who have written last are let go first, one by one, as what others have written
+/// before them may have been overwritten.
 pub struct Backpack {
     random: Random,
     groups: Groups,
     of: Vec<Seen>,
-    /// Those held back, and how many leaders there had been when they looked for one; who came last stands last.
+    /// Those held back, and how many leaders there had been when they looked for one; who came last
+    /// stands last.
     held: Vec<(usize, usize)>,
     /// How many leaders there have been, and which of them have not entered yet.
     elected: usize,
@@ -90,7 +93,8 @@ impl Backpack {
         }
     }
 
-    /// Lets go those whose leaders have all entered: of the leaders that have not, all are later than this.
+    /// Lets go those whose leaders have all entered: of the leaders that have not, all are later
+    /// than this.
     fn let_go(&mut self, open: usize) {
         let groups = &mut self.groups;
         self.held.retain(|&(p, elected)| {
@@ -109,7 +113,8 @@ impl Backpack {
             self.held.push((p, self.elected));
             return Group::Held;
         }
-        // A leader looks at its whole backpack, three times at each place, and does not wait for all that.
+        // A leader looks at its whole backpack, three times at each place, and does not wait for
+        // all that.
         let looks = if seen.leads { LOOKS * view.processes() } else { LOCAL_LOOKS };
         if seen.local >= looks || seen.looks >= LOOKS * view.processes() {
             Group::Waits
@@ -148,7 +153,8 @@ impl LocalityAware for Backpack {
         }
         self.since += 1;
         if self.since > PATIENCE * view.processes() {
-            // This is another lock, or somebody waits in another way: anybody, until a call responds.
+            // This is another lock, or somebody waits in another way: anybody, until a call
+            // responds.
             self.let_go(usize::MAX);
             self.wake();
             return view.anybody(&mut self.random);
@@ -173,13 +179,15 @@ impl LocalityAware for Backpack {
     }
 }
 
-/// `strong-adaptive:backpack`: sees where in R a process is about to write. While the backpack of a side is not closed,
-/// nobody writes to the first place of its R, so that the leader waits for nobody; and nobody gets to line 24 in time. Who
-/// has the lock stays inside until all others are held back or wait. All but the leaders pay for an attempt in vain, or
-/// for several, each time that one process passes.
+/// `strong-adaptive:backpack`: sees where in R a process is about to write. While the backpack of a
+/// side is not closed, nobody writes to the first place of its R, so that the leader waits for
+/// nobody; and nobody gets to line 24 in time. Who has the lock stays inside until all others are
+/// held back or wait. All but the leaders pay for an attempt in vain, or for several, each time
+/// that one process passes.
 pub struct EmptyBackpack {
     random: Random,
-    /// R, B and S of both sides, as the layout numbers registers, once they have been looked up; nothing in other locks.
+    /// R, B and S of both sides, as the layout numbers registers, once they have been looked up;
+    /// nothing in other locks.
     blocks: Option<[[Range<usize>; 2]; 3]>,
     /// On each side, the leader whose backpack is open.
     open: [Option<usize>; 2],

@@ -1,5 +1,5 @@
-//! The locality-aware adversary of paper 004, section II: it sees of each step, past or pending, whether it reads or writes
-//! and whether it is local in DSM; never the register or the value.
+//! The locality-aware adversary of paper 004, section II: it sees of each step, past or pending,
+//! whether it reads or writes and whether it is local in DSM; never the register or the value.
 
 use super::{
     ScheduleError, Scheduler, View,
@@ -22,7 +22,8 @@ pub enum Type {
     Write,
     /// A compare-and-swap or another step that does both.
     Update,
-    /// A coin is tossed. In the paper this is no step; here it is one, which tells that a coin is tossed and not how it falls.
+    /// A coin is tossed. In the paper this is no step; here it is one, which tells that a coin is
+    /// tossed and not how it falls.
     Coin,
 }
 
@@ -55,7 +56,8 @@ pub struct Past {
     pub response: Option<Response>,
 }
 
-/// All that the adversary learns. Nothing else can be had from it: neither registers nor values nor coins.
+/// All that the adversary learns. Nothing else can be had from it: neither registers nor values nor
+/// coins.
 pub struct Locality<'a> {
     view: &'a View<'a>,
 }
@@ -123,13 +125,14 @@ impl LocalityAware for Anybody {
     }
 }
 
-/// Holds back certain steps while all others go on, until these only wait, whatever has been written; then it lets the held
-/// ones go, all at once.
+/// Holds back certain steps while all others go on, until these only wait, whatever has been
+/// written; then it lets the held ones go, all at once.
 ///
-/// - `locality-aware:hold-writes` holds back remote writes and updates. They come when everybody has looked at what
-///   they change.
-/// - `locality-aware:hold-release` holds back whoever has the lock, until all others have come and wait: the paper's adversary
-///   may delay calls of `release()` as long as it likes. Who comes finds the backpack closed.
+/// - `locality-aware:hold-writes` holds back remote writes and updates. They come when everybody
+///   has looked at what they change.
+/// - `locality-aware:hold-release` holds back whoever has the lock, until all others have come and
+///   wait: the paper's adversary may delay calls of `release()` as long as it likes. Who comes
+///   finds the backpack closed.
 pub struct Hold {
     what: What,
     random: Random,
@@ -156,7 +159,8 @@ enum What {
 pub(super) const LOCAL_LOOKS: usize = 4;
 /// So seems who has looked as many times as there are processes at any.
 pub(super) const LOOKS: usize = 4;
-/// Something is let go after as many steps for each process in any case: not everybody who waits only looks.
+/// Something is let go after as many steps for each process in any case: not everybody who waits
+/// only looks.
 pub(super) const PATIENCE: usize = 256;
 
 impl Hold {

@@ -3,9 +3,11 @@
 use super::{ScheduleError, Scheduler, View};
 use crate::random::Random;
 
-/// A schedule that is fixed before the run: a sequence of processes, and nothing to make it depend on.
+/// A schedule that is fixed before the run: a sequence of processes, and nothing to make it depend
+/// on.
 pub trait Oblivious {
-    /// Whose turn is next. Nobody asks whether it can move: the turn of a process that has made its passages is lost.
+    /// Whose turn is next. Nobody asks whether it can move: the turn of a process that has made its
+    /// passages is lost.
     fn turn(&mut self) -> usize;
 }
 
@@ -50,8 +52,8 @@ impl Oblivious for Anybody {
     }
 }
 
-/// `oblivious:bursts`: one process moves many times in a row, then another. Bursts of 1, 2, 4, … and 128 turns are as likely: some
-/// end in the middle of a doorway, and some are passages.
+/// `oblivious:bursts`: one process moves many times in a row, then another. Bursts of 1, 2, 4, …
+/// and 128 turns are as likely: some end in the middle of a doorway, and some are passages.
 pub struct Bursts {
     n: u64,
     random: Random,
@@ -77,7 +79,8 @@ impl Oblivious for Bursts {
     }
 }
 
-/// `oblivious:skewed`: process i is i + 1 times as slow as process 0, so that the last ones are overtaken again and again.
+/// `oblivious:skewed`: process i is i + 1 times as slow as process 0, so that the last ones are
+/// overtaken again and again.
 pub struct Skewed {
     random: Random,
     /// How many turns of the first so many processes there are, of all.

@@ -3,8 +3,9 @@
 use super::{ScheduleError, Scheduler, View};
 use crate::{random::Random, replay::Kind};
 
-/// A strategy that knows all there is: the whole [`View`]. One that is made for an algorithm finds its registers by name in
-/// [`Machine::layout`](crate::machine::Machine::layout), and where a process is by [`line`](crate::machine::Pending::line).
+/// A strategy that knows all there is: the whole [`View`]. One that is made for an algorithm finds
+/// its registers by name in [`Machine::layout`](crate::machine::Machine::layout), and where a
+/// process is by [`line`](crate::machine::Pending::line).
 pub trait StrongAdaptive {
     /// Who moves next: one of the able.
     fn next(&mut self, view: &View<'_>) -> Option<usize>;
@@ -19,9 +20,10 @@ impl<S: StrongAdaptive> Scheduler for Free<S> {
     }
 }
 
-/// `strong-adaptive:victim`: the last process pays in CC as often as can be arranged. It moves only when its next step is a
-/// reference, or when nobody else gets anywhere; else the others move. Of their writes, those come first that take a copy away
-/// from the victim, and those last that it would not notice.
+/// `strong-adaptive:victim`: the last process pays in CC as often as can be arranged. It moves only
+/// when its next step is a reference, or when nobody else gets anywhere; else the others move. Of
+/// their writes, those come first that take a copy away from the victim, and those last that it
+/// would not notice.
 pub struct Victim {
     victim: usize,
     random: Random,
@@ -31,8 +33,9 @@ pub struct Victim {
     row: usize,
 }
 
-/// For each process, steps after which anybody may move: if nothing has changed in as many, or if the victim has made as many
-/// in a row. Who looks by updates pays for ever, and who looks at several registers may seem to get somewhere.
+/// For each process, steps after which anybody may move: if nothing has changed in as many, or if
+/// the victim has made as many in a row. Who looks by updates pays for ever, and who looks at
+/// several registers may seem to get somewhere.
 const PATIENCE: usize = 64;
 
 /// What is to be expected of a step of another process; the first is best.
@@ -69,7 +72,8 @@ impl Victim {
         }
     }
 
-    /// Who moves instead of the victim, if anybody gets anywhere: one of those whose steps are worth most.
+    /// Who moves instead of the victim, if anybody gets anywhere: one of those whose steps are
+    /// worth most.
     fn other(&mut self, view: &View<'_>) -> Option<usize> {
         let mut best = None;
         let mut among = 0;

@@ -1,9 +1,10 @@
 //! The reference for algorithms of the registry: a naive search in which processes forget nothing.
 //!
-//! Every move and every step is computed by running the section again on **all** its answers. Such records grow with every
-//! wait in vain, so they cannot tell states apart. The records that loops have cut go along for that alone: a state is what
-//! the registers hold, the cut records, and the passages, attempts and kills so far. At every step both kinds of records have
-//! to lead to the same, and each record that arrives at a known state is tried there, too.
+//! Every move and every step is computed by running the section again on **all** its answers. Such
+//! records grow with every wait in vain, so they cannot tell states apart. The records that loops
+//! have cut go along for that alone: a state is what the registers hold, the cut records, and the
+//! passages, attempts and kills so far. At every step both kinds of records have to lead to the
+//! same, and each record that arrives at a known state is tried there, too.
 
 use std::{
     hash::{Hash, Hasher},

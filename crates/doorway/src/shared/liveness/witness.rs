@@ -132,10 +132,11 @@ pub(super) fn reopen_for_fork(fd: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
 /// Puts the description of `own` in the place of that of `fd`, which a forked process shares with
 /// its parent.
 pub(super) fn replace(fd: BorrowedFd<'_>, own: &OwnedFd) -> Result<(), Errno> {
-    // SAFETY: both are open. What has the old number goes on with the same file, by another
-    // description.
     retry_on_intr(|| {
-        match unsafe { libc::dup3(own.as_raw_fd(), fd.as_raw_fd(), libc::O_CLOEXEC) } {
+        // SAFETY: both are open. What has the old number goes on with the same file, by another
+        // description.
+        let done = unsafe { libc::dup3(own.as_raw_fd(), fd.as_raw_fd(), libc::O_CLOEXEC) };
+        match done {
             -1 => Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)),
             _ => Ok(()),
         }

@@ -1,10 +1,11 @@
 //! How long a process that waits keeps its processor before it sleeps.
 //!
-//! A process that sleeps is woken in the time of many short passages, and every waiter behind it waits for
-//! that as well. So it pays to let other processes run a few times first (`sched_yield`): then it is
-//! mostly awake when its turn comes, if passages are short. But if another program wants the processor,
-//! a yield gives that a whole time slice, and everything waits for it. So every yield is timed, and after
-//! one that took long no process yields for this lock for a while. The evidence is in the lock file.
+//! A process that sleeps is woken in the time of many short passages, and every waiter behind it
+//! waits for that as well. So it pays to let other processes run a few times first (`sched_yield`):
+//! then it is mostly awake when its turn comes, if passages are short. But if another program wants
+//! the processor, a yield gives that a whole time slice, and everything waits for it. So every
+//! yield is timed, and after one that took long no process yields for this lock for a while. The
+//! evidence is in the lock file.
 
 use std::{
     hint::spin_loop,
@@ -14,23 +15,25 @@ use std::{
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// How many attempts to take the table lock spin, and how many pauses there are between two at most. The
-/// process with the table lock needs it for less than a microsecond, unless it does not run.
+/// How many attempts to take the table lock spin, and how many pauses there are between two at
+/// most. The process with the table lock needs it for less than a microsecond, unless it does not
+/// run.
 const ATTEMPTS: u32 = 40;
 const PAUSES: u32 = 32;
 
-/// A process yields only if so many processes wait at most: among many, a yield goes through all of them.
+/// A process yields only if so many processes wait at most: among many, a yield goes through all of
+/// them.
 pub(super) const FEW: usize = 8;
 
 /// How often a process yields before it sleeps.
 const YIELDS: u32 = 64;
 
-/// A yield that takes longer than this, in nanoseconds, has given the processor to another program: time slices
-/// are longer, and what the system does in between is shorter.
+/// A yield that takes longer than this, in nanoseconds, has given the processor to another program:
+/// time slices are longer, and what the system does in between is shorter.
 const LONG: u64 = 500_000;
 
-/// For how long no process yields after that at most, in nanoseconds: for eight times as long as the yield took,
-/// and twice as long each time it happens again within this time.
+/// For how long no process yields after that at most, in nanoseconds: for eight times as long as
+/// the yield took, and twice as long each time it happens again within this time.
 const PAUSE: u64 = 1_000_000_000;
 
 /// The patience of a process that waits for the table lock.

@@ -8,8 +8,8 @@
 //! | the waiter is at the front now | the process that granted a slot to the one ahead wakes the waiter, which watches the holders |
 //! | a process is killed before it wakes another | the other one watches it, or its own look once in a while |
 //!
-//! For the first moments ([`FIRST_LOOK`], [`FIRST_LOOK_OF_MANY`]) a waiter watches nothing: most waits are short,
-//! and to begin to watch takes as long as several hand-overs.
+//! For the first moments ([`FIRST_LOOK`], [`FIRST_LOOK_OF_MANY`]) a waiter watches nothing: most
+//! waits are short, and to begin to watch takes as long as several hand-overs.
 
 use std::{
     sync::atomic::{
@@ -50,16 +50,18 @@ const FIRST_LOOK: Duration = Duration::from_millis(50);
 /// The same if more processes wait than [`MANY`].
 const FIRST_LOOK_OF_MANY: Duration = Duration::from_millis(250);
 const MANY: usize = 32;
-/// A waiter looks again after this time, should a wake-up have been lost with a process that was killed.
+/// A waiter looks again after this time, should a wake-up have been lost with a process that was
+/// killed.
 const LOOK: Duration = Duration::from_secs(10);
-/// The same at the front of the queue, and behind an entry without an owner, which a process was about to reclaim
-/// when it was killed. A process that was killed while it held the table lock, and that neither held a slot nor
-/// waited, is found that way: nothing tells the waiters of its end.
+/// The same at the front of the queue, and behind an entry without an owner, which a process was
+/// about to reclaim when it was killed. A process that was killed while it held the table lock, and
+/// that neither held a slot nor waited, is found that way: nothing tells the waiters of its end.
 const LOOK_SOON: Duration = Duration::from_millis(100);
-/// How often a waiter looks if the system has no descriptor or thread left to watch with, or if it has to watch a process of
-/// another PID namespace, for which there is no descriptor.
+/// How often a waiter looks if the system has no descriptor or thread left to watch with, or if it
+/// has to watch a process of another PID namespace, for which there is no descriptor.
 const LOOK_WITHOUT_WATCHER: Duration = Duration::from_millis(100);
-/// What a waiter writes into its word before it sleeps, if it watches no process. 0 means that it is awake.
+/// What a waiter writes into its word before it sleeps, if it watches no process. 0 means that it
+/// is awake.
 const SLEEPS: u64 = 1;
 /// The same if it watches.
 const WATCHES: u64 = 2;
@@ -90,8 +92,8 @@ impl Wait {
         self.sleeps
     }
 
-    /// Sleeps until the state is no longer what was `seen`, or there may be a death to find. Returns
-    /// whether to look for deaths.
+    /// Sleeps until the state is no longer what was `seen`, or there may be a death to find.
+    /// Returns whether to look for deaths.
     pub(in super::super) fn sleep(
         &mut self,
         m: &mut Mapped<'_>,
@@ -116,14 +118,16 @@ impl Wait {
         });
         let left = m.until.map_or(Duration::MAX, |until| until.saturating_duration_since(now));
         if waited >= first_look && left < FIRST_LOOK && self.look.is_none() {
-            // There is not enough time to watch: one look has to do. A process may wait in such slices only.
+            // There is not enough time to watch: one look has to do. A process may wait in such
+            // slices only.
             self.look = Some(left);
             return self.before_look(m, entry, seen, left, changed);
         }
         let asleep = m.file.asleep(entry).ok_or(Stop::Damaged)?;
         let is_to_watch = waited >= first_look && left >= FIRST_LOOK;
         let how = if is_to_watch || self.look.is_some() { WATCHES } else { SLEEPS };
-        // Said before it reads which processes to watch: a process that changes that later wakes it.
+        // Said before it reads which processes to watch: a process that changes that later wakes
+        // it.
         asleep.store(how, Relaxed);
         fence(SeqCst);
         if is_to_watch {
@@ -159,8 +163,8 @@ impl Wait {
         self.before_look(m, entry, seen, left, changed)
     }
 
-    /// Watches the processes whose end concerns the waiter. Returns after what time to look again; `None` if
-    /// one of them has ended.
+    /// Watches the processes whose end concerns the waiter. Returns after what time to look again;
+    /// `None` if one of them has ended.
     fn watch(
         &mut self,
         m: &mut Mapped<'_>,
@@ -184,8 +188,8 @@ impl Wait {
         Ok(Some(if is_to_look_soon { LOOK_SOON } else { LOOK }))
     }
 
-    /// Leaves the slot of a command that has ended to its `doorway run` for a moment: if that releases it,
-    /// the next holder is not told of a death. Returns whether to look for deaths.
+    /// Leaves the slot of a command that has ended to its `doorway run` for a moment: if that
+    /// releases it, the next holder is not told of a death. Returns whether to look for deaths.
     fn before_look(
         &self,
         m: &mut Mapped<'_>,
@@ -212,7 +216,8 @@ impl Wait {
     }
 }
 
-/// Returns the entries that a waiter watches, with their owners, and whether it has to look again soon.
+/// Returns the entries that a waiter watches, with their owners, and whether it has to look again
+/// soon.
 fn watched(
     m: &mut Mapped<'_>,
     entry: usize,
@@ -239,7 +244,8 @@ fn pidfd(file: &File, owner: Owner) -> Result<Option<OwnedFd>, Errno> {
     }
     let Some(pid) = liveness::pid(owner) else { return Ok(None) };
     match pidfd_open(pid, PidfdFlags::empty()) {
-        // Asked after the descriptor is there: then it is this process's, and not one's with a reused PID.
+        // Asked after the descriptor is there: then it is this process's, and not one's with a
+        // reused PID.
         Ok(pidfd) => Ok(Some(pidfd).filter(|_| !file.is_dead(owner))),
         Err(Errno::SRCH) => Ok(None),
         Err(errno) => Err(errno),
@@ -270,8 +276,8 @@ impl File {
         Duration::from_nanos(entries::now().saturating_sub(word(entry::ENTERED)))
     }
 
-    /// Ends the sleep of the waiter at the front of the queue if it watches other processes: it may have been behind
-    /// another waiter, and has to watch the holders now.
+    /// Ends the sleep of the waiter at the front of the queue if it watches other processes: it may
+    /// have been behind another waiter, and has to watch the holders now.
     pub(in super::super) fn wake_front_that_watches(&self) {
         let front = self.front().and_then(|front| self.asleep(front));
         if let Some(asleep) = front.filter(|asleep| asleep.load(Relaxed) == WATCHES) {

@@ -1,8 +1,8 @@
 //! A thread that wakes a sleeping waiter when one of the processes that it watches ends.
 //!
-//! A process can sleep until a word changes (a futex) or until another process ends (a pidfd), not for
-//! both. So a waiter that has waited for long starts this thread, which sleeps until a watched process
-//! ends and then ends the sleep of the waiter. Neither costs anything meanwhile.
+//! A process can sleep until a word changes (a futex) or until another process ends (a pidfd), not
+//! for both. So a waiter that has waited for long starts this thread, which sleeps until a watched
+//! process ends and then ends the sleep of the waiter. Neither costs anything meanwhile.
 
 use std::{
     io::Error,

@@ -2,9 +2,9 @@
 
 use crate::{CompareAndSwap, Home, Layout, Local, Memory, Register, Value};
 
-/// An object that elects a leader, by a name of type `N`, among those who come while there is none. The lock asks nothing
-/// else of it than that it is linearizable, so anything that is will do; one from reads and writes alone would make the
-/// whole lock so.
+/// An object that elects a leader, by a name of type `N`, among those who come while there is none.
+/// The lock asks nothing else of it than that it is linearizable, so anything that is will do; one
+/// from reads and writes alone would make the whole lock so.
 pub trait Election<N>: Sized + Sync {
     /// Asks for its registers.
     fn new(layout: &mut Layout, name: &str) -> Self;

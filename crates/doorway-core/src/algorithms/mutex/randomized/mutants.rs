@@ -11,8 +11,9 @@ const fn breaks(property: Property, passages: u32) -> Fate {
     Fate::breaks_in(property, two(passages))
 }
 
-/// Process 0 is through with L but for its last two accesses when 1 has taken it and resigned; 2 then plays from the leaf of 0 and
-/// is told to go by it, although 1 is still there. 1 takes 2's name back instead of its own, and 3 finds nobody.
+/// Process 0 is through with L but for its last two accesses when 1 has taken it and resigned; 2
+/// then plays from the leaf of 0 and is told to go by it, although 1 is still there. 1 takes 2's
+/// name back instead of its own, and 3 finds nobody.
 const FOUR: &str = "\
 0 until critical
 0 past 32
@@ -27,7 +28,8 @@ const FOUR: &str = "\
 3 chooses 1
 3 until critical";
 
-/// Process 2 has been promoted and has gone, and still says that it wants to get in: 1 waits for it.
+/// Process 2 has been promoted and has gone, and still says that it wants to get in: 1 waits for
+/// it.
 const STILL_WANTS: &str = "\
 0*2
 0 chooses 1
@@ -42,8 +44,9 @@ const STILL_WANTS: &str = "\
 again
 1";
 
-/// Process 1 fails to become leader, since 0 is. Then 2 is, and finds that 1 wants to get in. But 1 tries the backpack of 0, tries
-/// again on the other side, leads there, and waits for L, which 2 has.
+/// Process 1 fails to become leader, since 0 is. Then 2 is, and finds that 1 wants to get in. But 1
+/// tries the backpack of 0, tries again on the other side, leads there, and waits for L, which 2
+/// has.
 const OLD_LEADER: &str = "\
 0 until critical
 1 past 6

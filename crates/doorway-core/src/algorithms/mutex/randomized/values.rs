@@ -1,7 +1,8 @@
 //! What the registers of the randomized lock hold: sequence numbers with something beside them.
 //!
-//! Natively a sequence number has 56 bits and a process 14, so that a process with another's name and number fits in a
-//! double word. At ten million attempts a second, 56 bits last for two centuries.
+//! Natively a sequence number has 56 bits and a process 14, so that a process with another's name
+//! and number fits in a double word. At ten million attempts a second, 56 bits last for two
+//! centuries.
 
 use core::fmt;
 

@@ -93,7 +93,8 @@ impl<const FAIR: bool, E: Sync> RandomizedBounded<FAIR, E> {
         })
     }
 
-    /// What a place will hold when the process to which it belongs has nothing to do with the backpack any more.
+    /// What a place will hold when the process to which it belongs has nothing to do with the
+    /// backpack any more.
     #[inline(always)]
     fn next<M: Registers>(&self, m: &mut M, mine: Register<Place>) -> Result<Place, M::Halt> {
         let place = m.read(mine)?;

@@ -1,10 +1,12 @@
-//! L, the lock that keeps the leaders of the two sides apart, with the hand-over from each leader to the next on its side.
+//! L, the lock that keeps the leaders of the two sides apart, with the hand-over from each leader
+//! to the next on its side.
 //!
-//! A leader resigns before it is through with L, so the next one might play L from the same leaf beside it. Therefore it
-//! waits for the one before. That one says under its parity (Bit, line 8) that it holds L, and the one after it registers
-//! as its heir and looks again: either the holder is through, or it finds its heir and tells it. The flag by which it is told
-//! is taken back beforehand, in the heir's own memory. That cannot erase anything: who is told late was told of a time that is
-//! over before the holder can hold L again.
+//! A leader resigns before it is through with L, so the next one might play L from the same leaf
+//! beside it. Therefore it waits for the one before. That one says under its parity (Bit, line 8)
+//! that it holds L, and the one after it registers as its heir and looks again: either the holder
+//! is through, or it finds its heir and tells it. The flag by which it is told is taken back
+//! beforehand, in the heir's own memory. That cannot erase anything: who is told late was told of a
+//! time that is over before the holder can hold L again.
 
 use alloc::format;
 
@@ -81,7 +83,8 @@ impl Last {
         m.write(self.sides[usize::from(side)].bit, !bit)
     }
 
-    /// Line 33: releases L, and tells the leader that comes after on this side, if there is one yet.
+    /// Line 33: releases L, and tells the leader that comes after on this side, if there is one
+    /// yet.
     #[inline(always)]
     pub(super) fn release<M: Registers>(
         &self,

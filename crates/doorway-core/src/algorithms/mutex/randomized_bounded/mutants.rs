@@ -10,7 +10,8 @@ const fn scripted(property: Property, n: usize, script: &'static str) -> Fate {
     Fate::Scripted { property, setting: Setting::slots(n, 1).passages(2), script }
 }
 
-/// Process 1 has given up joining 0, but still says that it joins it: 0, who leads again, waits for it.
+/// Process 1 has given up joining 0, but still says that it joins it: 0, who leads again, waits for
+/// it.
 const OLD_PROMISE: &str = "\
 0*3
 0 chooses 1
@@ -43,7 +44,8 @@ const OLD_PROMISE_KEPT: &str = "\
 again
 0";
 
-/// Process 1 finds no leader where 0 was, and tries on the other side. 0, who leads again, has seen it say that it joins.
+/// Process 1 finds no leader where 0 was, and tries on the other side. 0, who leads again, has seen
+/// it say that it joins.
 const NO_WORD: &str = "\
 0*3
 0 chooses 1
@@ -61,7 +63,8 @@ again
 0
 1";
 
-/// Process 1 has seen 0 lead with its backpack open. When it joins, 0 has come again and wants the lock, but 2 leads.
+/// Process 1 has seen 0 lead with its backpack open. When it joins, 0 has come again and wants the
+/// lock, but 2 leads.
 const NOT_A_LEADER: &str = "\
 0 past 12
 1 past 23
@@ -77,7 +80,8 @@ const NOT_A_LEADER: &str = "\
 again
 1";
 
-/// Process 1 has met 0, whose backpack is closed, and still says that it wants to get in: 2, who leads next, waits for it.
+/// Process 1 has met 0, whose backpack is closed, and still says that it wants to get in: 2, who
+/// leads next, waits for it.
 const STILL_WANTS: &str = "\
 0 until critical
 1 past 23
@@ -93,7 +97,8 @@ again
 1
 2";
 
-/// Process 2 leads, and finds that 1 wants to get in. But 1 tries the backpack of 0, and then the other side.
+/// Process 2 leads, and finds that 1 wants to get in. But 1 tries the backpack of 0, and then the
+/// other side.
 const OLD_LEADER: &str = "\
 0 until critical
 1 past 6
@@ -109,7 +114,8 @@ again
 1
 2";
 
-/// Process 0 comes and goes for ever. Each time 1 finds its backpack closed, although it is its turn.
+/// Process 0 comes and goes for ever. Each time 1 finds its backpack closed, although it is its
+/// turn.
 const NO_GUEST: &str = "\
 0 until critical
 1*13
@@ -128,7 +134,8 @@ again
 1*13
 0 until remainder";
 
-/// Process 0 leads again and again, and each time it sees 1 trying: at its time before, when the backpack was closed.
+/// Process 0 leads again and again, and each time it sees 1 trying: at its time before, when the
+/// backpack was closed.
 const OLD_ATTEMPT: &str = "\
 0 until critical
 1*13

@@ -1,12 +1,14 @@
-//! Freedom from starvation: leaders also serve, one after the other, those who keep finding backpacks closed.
+//! Freedom from starvation: leaders also serve, one after the other, those who keep finding
+//! backpacks closed.
 //!
-//! Who has failed once says that it *needs* help. `Next` names the process whose turn it is, and only the holder of L changes
-//! it. Who finds its own name there *stays*: it says on which side, and does not leave that side before it has been
-//! inside. A leader of that side waits until it is in the backpack. And when a leader has resigned it tells the one who
-//! stays, so that this one need not try again and again while a backpack is closed.
+//! Who has failed once says that it *needs* help. `Next` names the process whose turn it is, and
+//! only the holder of L changes it. Who finds its own name there *stays*: it says on which side,
+//! and does not leave that side before it has been inside. A leader of that side waits until it is
+//! in the backpack. And when a leader has resigned it tells the one who stays, so that this one
+//! need not try again and again while a backpack is closed.
 //!
-//! A leader goes on to the next only if the process whose turn it is needs no help; it says so first (`ending`) and looks
-//! once more, so that nobody can stay in a turn that has just ended.
+//! A leader goes on to the next only if the process whose turn it is needs no help; it says so
+//! first (`ending`) and looks once more, so that nobody can stay in a turn that has just ended.
 
 use super::values::{Help, Turn};
 use crate::{Array, Home, Homes, Layout, Register, Registers};
@@ -57,7 +59,8 @@ impl Turns {
         m.write(self.told.at(p), false)
     }
 
-    /// After an attempt in vain of `p`, who stays: the leader that it met has not resigned yet, or will have told.
+    /// After an attempt in vain of `p`, who stays: the leader that it met has not resigned yet, or
+    /// will have told.
     pub(super) fn rest<M: Registers>(&self, m: &mut M, p: usize) -> Result<(), M::Halt> {
         if m.mutant("does-not-rest") {
             return Ok(());
@@ -91,7 +94,8 @@ impl Turns {
         })
     }
 
-    /// A leader, who has L and has promoted who was waiting: goes on to the next, if the last one needs no help.
+    /// A leader, who has L and has promoted who was waiting: goes on to the next, if the last one
+    /// needs no help.
     pub(super) fn advance<M: Registers>(&self, m: &mut M) -> Result<(), M::Halt> {
         if m.mutant("turns-never-end") {
             return Ok(());

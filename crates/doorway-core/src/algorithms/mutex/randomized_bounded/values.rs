@@ -1,4 +1,5 @@
-//! What the registers of the bounded lock hold: at most a process and a few bits, O(log n) bits in all.
+//! What the registers of the bounded lock hold: at most a process and a few bits, O(log n) bits in
+//! all.
 
 use core::fmt;
 
