@@ -47,3 +47,8 @@ struct NamedLocks;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The example of the page, kept true.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/algorithms/README.md")]
+struct Algorithms;
