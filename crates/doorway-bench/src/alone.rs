@@ -1,8 +1,9 @@
-//! One process, nobody else: nanoseconds per passage.
+//! One uncontended process: nanoseconds per passage.
 //!
 //! Where the linker puts a loop changes its time by a fifth. So each loop is compiled several
-//! times, at different places, and each measurement runs all copies. And where others want the
-//! processor too, some of the time is theirs: each copy runs several times, and the median counts.
+//! times, at different places, and each measurement runs all copies. Where other programs want the
+//! processor too, they take some of the time. So each copy runs several times, and the median
+//! counts.
 
 use std::{
     hint::black_box,
@@ -24,16 +25,16 @@ use crate::{
 const COPIES: u32 = 4;
 const TIMES: u32 = 9;
 
-/// How many passages take about the time of one run of a copy, when so many have taken so long;
-/// nothing if that is too short to say.
+/// Returns how many passages take about the time of one run of a copy, given that `passages` took
+/// `time`; `None` if that is too short to say.
 fn enough(passages: u32, time: Duration, all: Duration) -> Option<u32> {
     let part = (all / (COPIES * TIMES)).as_secs_f64();
     (time.as_secs_f64() >= part / 2.0)
         .then(|| ((f64::from(passages) * part / time.as_secs_f64()) as u32).max(1))
 }
 
-/// What follows from runs of so many passages each: for each copy its median, and of these the
-/// mean.
+/// Computes the result of runs with this many passages each: the median of each copy, and the mean
+/// of these.
 fn sample(passages: u32, mut runs: [Vec<Duration>; COPIES as usize]) -> Sample {
     let median = |runs: &mut Vec<Duration>| {
         runs.sort_unstable();
@@ -44,8 +45,8 @@ fn sample(passages: u32, mut runs: [Vec<Duration>; COPIES as usize]) -> Sample {
     Sample { ops_per_second, share: (1, 1), ..Sample::default() }
 }
 
-/// Runs all copies of a loop. Copies differ in what happens inside, or they would be merged into
-/// one again.
+/// Runs all copies of a loop. The copies differ in what happens inside; otherwise the compiler
+/// would merge them into one.
 macro_rules! copies {
     ($all:expr, |$copy:ident, $count:ident| $run:expr) => {{
         let mut count = 16_u32;
@@ -119,11 +120,11 @@ pub(crate) fn tasks<L: Tasks>(work: &Work) -> Sample {
     block_on(current, async { tokio::spawn(task).await.expect("passages do not panic") })
 }
 
-/// For how many processes an algorithm is made of which one moves.
+/// The number of processes an algorithm is made for, of which one moves.
 pub(crate) const PROCESSES: usize = 8;
 
-/// Measures an algorithm of the registry as it is: the paper's code on native atomics, with no seat
-/// or guard around it.
+/// Measures an algorithm of the registry: the paper's code on native atomics, with no seat or guard
+/// around it.
 pub(crate) fn algorithm<A>(work: &Work) -> Sample
 where
     A: for<'a> Exclusion<Native<'a, Backoff>> + Sync,

@@ -1,5 +1,5 @@
-//! Who is measured. A lock is described in `lock`'s words, and a line here gives it every bench of
-//! its kind.
+//! The locks that are measured. `lock` says how a lock is described; a line here gives it every
+//! bench of its kind.
 
 use doorway_core::{
     Exclusion,
@@ -26,7 +26,7 @@ pub struct Contender {
     pub(crate) measure: fn(&Work) -> Sample,
 }
 
-/// A lock in the two benches of its kind: alone, and in a crowd.
+/// A lock in the two benches of its kind: uncontended, and in a crowd.
 #[derive(Clone, Copy)]
 pub(crate) struct Both {
     pub(crate) alone: Contender,
@@ -72,7 +72,7 @@ pub(crate) fn threads() -> Vec<Both> {
     ]
 }
 
-/// Other ways to take locks that are free.
+/// Uncontended locks, acquired by trying.
 pub(crate) fn tries() -> Vec<Both> {
     vec![
         blocking::<Try<std::sync::Mutex<()>>>(),
@@ -111,7 +111,7 @@ pub(crate) fn groups() -> Vec<Both> {
     ]
 }
 
-/// The algorithms of the registry. They are only measured alone.
+/// The algorithms of the registry. They are measured uncontended only.
 pub(crate) fn algorithms() -> Vec<Both> {
     macro_rules! all {
         ($($algorithm:ty),* $(,)?) => { vec![$(algorithm::<$algorithm>()),*] };

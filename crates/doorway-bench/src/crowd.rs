@@ -1,4 +1,4 @@
-//! Threads that compete.
+//! Threads that contend for a lock.
 
 use std::{cell::Cell, thread};
 
@@ -11,7 +11,7 @@ use crate::{
 
 /// A lock, and what each process asks of it.
 trait Subject: Sync {
-    /// The session that process p asks for in one of its passages.
+    /// Returns the session that process p asks for in this passage.
     fn session(&self, p: u32, passage: u64) -> u32;
 
     fn passage(&self, session: u32, inside: impl FnOnce());
@@ -19,7 +19,7 @@ trait Subject: Sync {
     fn stepwise(&self, session: u32, entered: impl FnOnce(), inside: impl FnOnce());
 }
 
-/// Without sessions, each process is one.
+/// A lock without sessions: each process is a session of its own.
 struct Slots<L>(L);
 
 impl<L: Blocking> Subject for Slots<L> {
@@ -38,7 +38,8 @@ impl<L: Blocking> Subject for Slots<L> {
     }
 }
 
-/// With sessions: two that can be shared, then one for each process that wants to be alone.
+/// A lock with sessions: two that processes share, then one for each process that wants to be
+/// alone.
 struct Groups<L> {
     lock: L,
     how: How,
@@ -55,7 +56,7 @@ impl<L: Sessions> Subject for Groups<L> {
     fn session(&self, p: u32, passage: u64) -> u32 {
         match self.how {
             How::TwoSessions => p % 2,
-            // Not all in the same passage.
+            // Processes want to be alone in different passages.
             How::SomeAlone if (passage + u64::from(p)).is_multiple_of(16) => SHARED + p,
             _ => 0,
         }

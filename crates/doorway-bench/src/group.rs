@@ -1,4 +1,4 @@
-//! Which measurements there are, by name.
+//! The groups of measurements, by name.
 
 use std::time::Duration;
 
@@ -8,24 +8,24 @@ use crate::{
     work::{How, Setting, Times},
 };
 
-/// How much is to be measured.
+/// How much to measure.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Rounds that count; in each, every lock runs once.
+    /// Rounds that count; in each round every lock runs once.
     pub rounds: u32,
     /// How long passages are counted in one measurement of a crowd.
     pub seconds: f64,
     /// Fewer settings: no think time, three numbers of threads, two of slots.
     pub quick: bool,
-    /// These numbers of threads or tasks instead of each group's own; nothing for those.
+    /// These numbers of threads or tasks; `None` for each group's own numbers.
     pub threads: Option<Vec<usize>>,
     /// Only locks in whose names one of these occurs, and the references; none for all.
     pub locks: Vec<String>,
 }
 
 impl Plan {
-    /// Numbers of threads: those that were asked for, or these, or few of them if it is to be
-    /// quick.
+    /// Returns the numbers of threads: those the user asked for, or `usual`, or `quick` for a quick
+    /// plan.
     fn threads(&self, usual: &[usize], quick: &[usize]) -> Vec<usize> {
         self.threads.clone().unwrap_or_else(|| if self.quick { quick } else { usual }.to_vec())
     }
@@ -37,7 +37,7 @@ pub struct Group {
     pub name: &'static str,
     /// What it shows.
     pub what: &'static str,
-    /// Whether there is more than one process.
+    /// Whether more than one process competes.
     crowd: bool,
     /// How much longer than usual.
     factor: f64,
@@ -121,7 +121,7 @@ pub const GROUPS: [Group; 9] = [
     },
 ];
 
-/// What everybody has.
+/// The reference that every program has.
 const STD: &str = "std Mutex";
 
 const INSIDE_NS: [u64; 2] = [50, 1000];
@@ -175,7 +175,7 @@ fn in_threads(plan: &Plan) -> Vec<Setting> {
 }
 
 impl Group {
-    /// What is to be measured: one table each. None where the machine cannot.
+    /// Returns the tables to measure. None where the machine cannot.
     pub fn benches(&'static self, plan: &Plan) -> Vec<Bench> {
         (self.settings)(plan).into_iter().map(|setting| Bench::new(self, setting, plan)).collect()
     }
@@ -185,9 +185,9 @@ impl Group {
 pub struct Bench {
     /// The group to which it belongs.
     pub group: &'static Group,
-    /// What is the same for all locks in it.
+    /// What is the same for all locks in the table.
     pub setting: Setting,
-    /// What locks are compared with, the most important first.
+    /// The locks to compare with, the most important first.
     pub references: &'static [&'static str],
     /// The locks.
     pub contenders: Vec<Contender>,
@@ -226,8 +226,8 @@ impl Bench {
         Self { group, setting, references, contenders }
     }
 
-    /// Rounds before those that count, and those. Being alone takes milliseconds, so there can be
-    /// more.
+    /// Returns the rounds before those that count, and those that count. Uncontended rounds take
+    /// milliseconds, so there can be more.
     pub(crate) fn rounds(&self, plan: &Plan) -> (u32, u32) {
         if self.group.crowd { (1, plan.rounds) } else { (3, 7 * plan.rounds) }
     }
@@ -249,7 +249,7 @@ impl Bench {
         }
     }
 
-    /// How long it will take, at least.
+    /// Returns how many seconds it will take, at least.
     pub fn seconds(&self, plan: &Plan) -> f64 {
         let (Times { warm_up, count, stamp }, (before, rounds)) =
             (self.times(plan), self.rounds(plan));

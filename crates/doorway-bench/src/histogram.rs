@@ -1,12 +1,12 @@
-//! Waits, counted by size: no more memory for millions than for one, and no more time.
+//! A histogram of waits: millions of values take no more memory and no more time than one.
 
 use std::fmt;
 
-/// Each power of two is cut into this many, so a value is known to 1/32.
+/// Each power of two is cut into this many parts, so a value is known to 1/32.
 const PARTS: u64 = 32;
 const SIZE: usize = (64 - PARTS.ilog2() as usize + 1) * PARTS as usize;
 
-/// How often each value occurred, nearly.
+/// How often each value occurred, approximately.
 #[derive(Clone)]
 pub struct Histogram {
     counts: Vec<u64>,
@@ -29,14 +29,14 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
-    /// Counts all that another has.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         self.counts.iter_mut().zip(&other.counts).for_each(|(mine, theirs)| *mine += theirs);
         self.total += other.total;
         self.max = self.max.max(other.max);
     }
 
-    /// The value that so many in a thousand do not exceed; nothing if there is none at all.
+    /// Returns the value that this share, in thousandths, does not exceed; `None` for no values.
     pub fn per_mille(&self, share: u64) -> Option<u64> {
         let rank = (self.total * share).div_ceil(1000).max(1);
         let mut seen = 0;
@@ -47,7 +47,7 @@ impl Histogram {
         self.counts.iter().position(reached).map(|place| floor(place).min(self.max))
     }
 
-    /// The largest value.
+    /// Returns the largest value.
     pub fn max(&self) -> Option<u64> {
         (self.total > 0).then_some(self.max)
     }
@@ -60,14 +60,14 @@ impl fmt::Debug for Histogram {
     }
 }
 
-/// Where a value is counted: below `PARTS` each has its own place.
+/// Returns where a value is counted: below `PARTS` each value has its own place.
 #[inline]
 fn place(value: u64) -> usize {
     let shift = (value | PARTS).ilog2() - PARTS.ilog2();
     (u64::from(shift) * PARTS + (value >> shift)) as usize
 }
 
-/// The least value that is counted there.
+/// Returns the least value that is counted there.
 fn floor(place: usize) -> u64 {
     let place = place as u64;
     let shift = (place / PARTS).saturating_sub(1);

@@ -1,11 +1,11 @@
 //! Doorway's locks and their peers, measured side by side.
 //!
-//! A lock says of itself what [`lock`] asks, in a few lines; a line in `contender` gives it every
+//! A lock describes itself in a few lines, as [`lock`] asks; a line in `contender` gives it every
 //! bench of its kind. In each round every lock runs once, and what counts is the ratio to a
 //! reference in the same round: machines are noisy, and the noise is the same for both. Each
-//! measurement goes through stages, in all of which all processes compete: a warm-up; a time in
-//! which passages are counted and nothing else is done; a time in which they are stamped, for waits
-//! and for the judge of order ([`judge`]).
+//! measurement goes through stages, and all processes compete in all of them: a warm-up; a time in
+//! which passages are counted and nothing else is done; a time in which passages are stamped, for
+//! the waits and for the judge of order ([`judge`]).
 //!
 //! ```
 //! use doorway_bench::{GROUPS, Plan, Watch};

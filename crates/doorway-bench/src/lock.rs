@@ -1,9 +1,8 @@
-//! What a lock has to say of itself to be measured: its name, how it is made, and how one passage
-//! goes.
+//! How a lock is described to be measured: its name, how it is made, and how one passage goes.
 //!
-//! A peer that is not first come, first served in a way that can be seen from outside has no
-//! doorway of its own: it leaves `stepwise` as it is. One that has a doorway calls `entered` when
-//! it is through, and is then judged by it:
+//! A peer whose first-come-first-served order is not visible from outside has no doorway of its
+//! own: it leaves `stepwise` as it is. A lock with a doorway calls `entered` when it is through the
+//! doorway, and is then judged by it:
 //!
 //! ```
 //! use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -47,24 +46,24 @@
 //!
 //! With `blocking::<Tickets>()` in the list of `contender.rs` it is in every bench for threads.
 
-/// Any lock.
+/// A lock that can be measured.
 pub trait Lock: Send + Sync + Sized + 'static {
-    /// What it is called in the tables.
+    /// Its name in the tables.
     const NAME: &'static str;
 
     /// The most slots it can have.
     const MOST_SLOTS: usize = 1;
 
-    /// A new one. Locks without slots ignore the number.
+    /// Creates a lock. Locks without slots ignore the number.
     fn new(k: usize) -> Self;
 }
 
 /// A lock for threads.
 pub trait Blocking: Lock {
-    /// One passage, as users write it.
+    /// Makes one passage, as users write it.
     fn passage(&self, inside: impl FnOnce());
 
-    /// One passage in two steps: the doorway, after which `entered` is called, and the wait.
+    /// Makes one passage in two steps: the doorway, after which `entered` is called, and the wait.
     fn stepwise(&self, entered: impl FnOnce(), inside: impl FnOnce()) {
         let _ = entered;
         self.passage(inside);
@@ -73,10 +72,10 @@ pub trait Blocking: Lock {
 
 /// A lock for tasks.
 pub trait Tasks: Lock {
-    /// One passage, as users write it.
+    /// Makes one passage, as users write it.
     fn passage(&self, inside: impl Future<Output = ()> + Send) -> impl Future<Output = ()> + Send;
 
-    /// One passage in two steps, as in [`Blocking::stepwise`].
+    /// Makes one passage in two steps, as in [`Blocking::stepwise`].
     fn stepwise(
         &self,
         entered: impl FnOnce() + Send,
@@ -90,18 +89,19 @@ pub trait Tasks: Lock {
 /// What a process asks of a lock with sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ask {
-    /// To be inside with others of this session.
+    /// To be inside with other processes of this session.
     Share(u32),
-    /// To be inside alone; the process says who it is, so that this can be a session of its own.
+    /// To be inside alone. The number is the process's own, so that this can be a session of its
+    /// own.
     Alone(u32),
 }
 
-/// A lock for threads that lets those of one session in together.
+/// A lock for threads that processes of one session hold together.
 pub trait Sessions: Lock {
-    /// One passage, as users write it.
+    /// Makes one passage, as users write it.
     fn passage(&self, ask: Ask, inside: impl FnOnce());
 
-    /// One passage in two steps, as in [`Blocking::stepwise`].
+    /// Makes one passage in two steps, as in [`Blocking::stepwise`].
     fn stepwise(&self, ask: Ask, entered: impl FnOnce(), inside: impl FnOnce()) {
         let _ = entered;
         self.passage(ask, inside);

@@ -1,4 +1,4 @@
-//! Doorway's own locks. They have a doorway that can be seen, and are judged by it.
+//! Doorway's own locks. Their doorway is visible, and they are judged by it.
 
 use doorway::{GroupLock, Mutex, Semaphore, barging};
 
@@ -126,7 +126,7 @@ impl Sessions for GroupLock<()> {
     }
 }
 
-/// A group lock in which some may be passed, so it shows no doorway.
+/// A group lock in which some places may be overtaken, so it shows no doorway.
 pub(crate) struct Batching(GroupLock<()>);
 
 impl Lock for Batching {

@@ -1,4 +1,4 @@
-//! The peers: locks that others have written.
+//! The peers: locks of other libraries.
 
 mod blocking;
 mod sessions;

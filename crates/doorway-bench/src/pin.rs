@@ -1,6 +1,6 @@
-//! Threads on cores of their own, where the system lets us say so.
+//! Threads on cores of their own, where the system lets a process choose.
 
-/// The cores that this process may use.
+/// Returns the cores that this process may use.
 #[cfg(target_os = "linux")]
 fn cores() -> Vec<usize> {
     use rustix::thread::{CpuSet, sched_getaffinity};
@@ -18,17 +18,17 @@ pub(crate) fn to_core(p: usize) {
     sched_setaffinity(None, &set).expect("a thread may stay on a core that it may use");
 }
 
-/// Whether two threads can have a core each, and be told so.
+/// Returns whether two threads can be put on a core each.
 #[cfg(target_os = "linux")]
 pub(crate) fn two_cores() -> bool {
     cores().len() >= 2
 }
 
-/// Not here.
+/// Does nothing on this system.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn to_core(_: usize) {}
 
-/// Not here.
+/// Not possible on this system.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn two_cores() -> bool {
     false

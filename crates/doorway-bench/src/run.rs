@@ -1,4 +1,4 @@
-//! The rounds: every lock in each, in turn, and what comes of them.
+//! The rounds: every lock runs once in each, and the results are computed here.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -9,14 +9,14 @@ use crate::{
     work::{Sample, Spin, Work},
 };
 
-/// How far a bench is, for whoever looks on.
+/// How far a bench is, for a caller that shows progress.
 #[derive(Default, Debug)]
 pub struct Watch {
-    /// Measurements that are done.
+    /// How many measurements are done.
     pub done: AtomicU32,
 }
 
-/// What was found out about one lock in one setting.
+/// The result of one lock in one setting.
 #[derive(Debug)]
 pub struct Row {
     /// The lock.
@@ -27,34 +27,34 @@ pub struct Row {
     /// median over the rounds.
     pub ratios: Vec<f64>,
     /// The most passages of a process over the fewest; the median over the rounds, and infinite if
-    /// somebody had none.
+    /// a process had none.
     pub share_max_min: f64,
     /// From before the doorway until inside, over all rounds; empty if it was not measured.
     pub waits: Histogram,
     /// What the judge of order found, over all rounds.
     pub verdict: Verdict,
-    /// Whether that is by the lock's own doorway. If not, the order is that in which processes
-    /// began, and overtaking is no fault: they may have lost the processor on their way to the
-    /// lock.
+    /// Whether the verdict is by the lock's own doorway. If not, the order is that in which
+    /// processes began, and overtaking is no fault: a process may have lost the processor on its
+    /// way to the lock.
     pub doorway: bool,
 }
 
 impl Row {
-    /// Whether the lock did what it must not: let too many in, or one ahead of those who were
-    /// through its doorway.
+    /// Returns whether the lock is wrong: it let too many in, or a process ahead of processes that
+    /// were through its doorway.
     pub fn is_wrong(&self) -> bool {
         self.verdict.intrusions > 0 || self.doorway && self.verdict.overtakings > 0
     }
 }
 
 impl Bench {
-    /// How many measurements it makes.
+    /// Returns how many measurements it makes.
     pub fn measurements(&self, plan: &Plan) -> u32 {
         let (before, rounds) = self.rounds(plan);
         (before + rounds) * self.contenders.len() as u32
     }
 
-    /// Makes them; a row for each lock.
+    /// Makes the measurements; returns a row for each lock.
     pub fn run(&self, plan: &Plan, watch: &Watch) -> Vec<Row> {
         let work =
             Work { setting: self.setting, times: self.times(plan), spin: Spin::of_this_machine() };
@@ -83,8 +83,8 @@ impl Bench {
     }
 }
 
-/// The order in a round: another lock begins each time, and every other round goes backwards, so
-/// that nobody always runs after the same one.
+/// Returns the order in a round. Another lock begins each time, and every other round goes
+/// backwards, so that no lock always runs after the same one.
 fn turn(count: usize, round: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     order.rotate_left(round % count.max(1));
@@ -120,7 +120,7 @@ fn row(lock: &'static str, samples: &[Sample], references: &[&[Sample]]) -> Row 
     }
 }
 
-/// The most passages of a process over the fewest.
+/// Returns the most passages of a process over the fewest.
 fn share(sample: &Sample) -> f64 {
     match sample.share {
         (_, 0) => f64::INFINITY,
@@ -128,7 +128,7 @@ fn share(sample: &Sample) -> f64 {
     }
 }
 
-/// The middle one, or the mean of the two in the middle.
+/// Returns the middle value, or the mean of the two in the middle.
 fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! Tasks that compete, on tokio's runtimes.
+//! Tasks that contend for a lock, on tokio's runtimes.
 
 use std::{
     sync::{
@@ -21,7 +21,7 @@ use crate::{
 
 /// Runs a future on a runtime of this kind.
 pub(crate) fn block_on<T>(current: bool, future: impl Future<Output = T>) -> T {
-    // Its threads are started once, not once for each measurement.
+    // The threads of the runtime are started once, not once for each measurement.
     static WORKERS: OnceLock<Runtime> = OnceLock::new();
     const STARTS: &str = "a runtime starts";
     if current {
@@ -99,7 +99,8 @@ async fn process<L: Tasks>(
             seen.passages += u64::from(stage == COUNT);
         }
         think.think();
-        // Whoever never has to wait would keep a worker for ever, and others would not even begin.
+        // A task that never has to wait would keep a worker for ever, and other tasks would not
+        // even begin.
         consume_budget().await;
     }
     seen

@@ -1,5 +1,4 @@
-//! Locks that are right and locks that are not: the judge of order has to tell them apart, on real
-//! threads and tasks.
+//! Correct and wrong locks: the judge of order has to tell them apart, on real threads and tasks.
 
 use std::{
     future::poll_fn,
@@ -58,7 +57,7 @@ impl Blocking for Tickets {
     }
 }
 
-/// All sessions wait for one another, in order: strict, and right.
+/// All sessions wait for one another, in order: strict, and correct.
 impl Sessions for Tickets {
     fn passage(&self, _: Ask, inside: impl FnOnce()) {
         Blocking::passage(self, inside);
@@ -69,8 +68,8 @@ impl Sessions for Tickets {
     }
 }
 
-/// Pretends to have a doorway, in which nothing happens. Then every second one dawdles, and whoever
-/// is quicker takes the lock.
+/// Pretends to have a doorway, in which nothing happens. Then every second process delays, and a
+/// quicker process takes the lock.
 struct Pretends<L> {
     lock: L,
     came: AtomicUsize,
@@ -125,7 +124,7 @@ impl<L: Tasks> Tasks for Pretends<L> {
     }
 }
 
-/// Lets everybody in.
+/// Admits every process.
 struct Open;
 
 impl Lock for Open {
@@ -194,13 +193,13 @@ fn work(k: usize, how: How) -> Work {
     Work { setting, times, spin: Spin::of_this_machine() }
 }
 
-/// Measures until something is found, or there have been many chances.
+/// Measures until something is found, or enough attempts have been made.
 fn until(found: impl Fn(&Sample) -> bool, measure: impl Fn() -> Sample) -> bool {
     (0..300).any(|_| found(&measure()))
 }
 
-/// Measures until there is something to judge: where others want the processor too, there may be
-/// nothing for a while.
+/// Measures until there is something to judge: where other programs want the processor too, there
+/// may be nothing for a while.
 fn seen(measure: impl Fn() -> Sample) -> Sample {
     (0..300).map(|_| measure()).find(|sample| sample.verdict.passages > 0).expect("somebody passes")
 }
@@ -279,7 +278,7 @@ fn every_group_has_a_row_for_every_lock() {
             for (row, own) in rows.iter().filter_map(|row| {
                 Some((row, bench.references.iter().position(|reference| *reference == row.lock)?))
             }) {
-                // So short a measurement may see nothing.
+                // A measurement as short as this may see nothing.
                 assert!(row.ratios[own] == 1.0 || row.ops_per_second == 0.0, "{about}: {row:?}");
             }
             for row in rows {

@@ -1,5 +1,5 @@
-//! What is done with a lock: how long inside and outside, by how many, and in which stages a
-//! measurement goes.
+//! The work of a measurement: how long processes stay inside and outside, how many there are, and
+//! the stages.
 
 use std::{
     fmt,
@@ -21,7 +21,7 @@ use crate::{
     order::{Stamps, Verdict, judge},
 };
 
-/// How the processes come to the lock.
+/// How the processes run and what they ask for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum How {
     /// Threads, where the system puts them.
@@ -32,10 +32,10 @@ pub enum How {
     Tasks {
         /// On one thread; otherwise on a worker for each core.
         current: bool,
-        /// Whether they let others run while they are inside.
+        /// Whether tasks let other tasks run while they are inside.
         awaits: bool,
     },
-    /// One of several processes of an algorithm, all others of which stay away.
+    /// One of several processes of an algorithm; its other processes do not enter.
     Process,
     /// Threads that all ask for one session.
     OneSession,
@@ -62,7 +62,7 @@ impl fmt::Display for How {
     }
 }
 
-/// One place of a table of measurements.
+/// One table of measurements: what all its locks have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Setting {
     /// How many threads or tasks.
@@ -73,14 +73,14 @@ pub struct Setting {
     pub inside_ns: u64,
     /// Time outside, on average.
     pub think_ns: u64,
-    /// How they come.
+    /// How the processes run and what they ask for.
     pub how: How,
 }
 
 /// How long the stages of a measurement are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
-    /// Everybody competes, nothing is measured.
+    /// All processes compete; nothing is measured.
     pub(crate) warm_up: Duration,
     /// Passages are counted and nothing else is done.
     pub(crate) count: Duration,
@@ -96,7 +96,7 @@ pub(crate) struct Work {
     pub(crate) spin: Spin,
 }
 
-/// What was measured of one lock, once.
+/// The result of one measurement of one lock.
 #[derive(Default, Debug)]
 pub(crate) struct Sample {
     pub(crate) ops_per_second: f64,
@@ -104,24 +104,24 @@ pub(crate) struct Sample {
     pub(crate) share: (u64, u64),
     pub(crate) waits: Histogram,
     pub(crate) verdict: Verdict,
-    /// Whether that is by the lock's own doorway.
+    /// Whether the verdict is by the lock's own doorway.
     pub(crate) doorway: bool,
 }
 
-/// Work that takes a known time, without a look at the clock.
+/// Work that takes a known time, without reading the clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spin {
     rounds_per_ns: f64,
 }
 
 impl Spin {
-    /// Finds out how fast this machine is, once.
+    /// Returns how fast this machine is, measured once.
     pub(crate) fn of_this_machine() -> Self {
         static MACHINE: OnceLock<Spin> = OnceLock::new();
         *MACHINE.get_or_init(Self::calibrate)
     }
 
-    /// The fastest of several tries counts, for the others were disturbed.
+    /// Measures the speed. The fastest of several tries counts: the other tries were disturbed.
     fn calibrate() -> Self {
         const ROUNDS: u32 = 200_000;
         let try_once = || {
@@ -133,13 +133,13 @@ impl Spin {
         Self { rounds_per_ns: f64::from(ROUNDS) / fastest.as_nanos().max(1) as f64 }
     }
 
-    /// How many rounds take so long.
+    /// Returns how many rounds take this long.
     pub(crate) fn rounds(self, ns: u64) -> u32 {
         (self.rounds_per_ns * ns as f64).round() as u32
     }
 }
 
-/// Multiplications, each of which waits for the one before.
+/// Does multiplications, each of which waits for the one before.
 #[inline(never)]
 pub(crate) fn spin(rounds: u32) {
     let mut x = black_box(1_u64);
@@ -149,7 +149,7 @@ pub(crate) fn spin(rounds: u32) {
     black_box(x);
 }
 
-/// Times outside that vary, or processes would march in step.
+/// Times outside that vary, so that processes do not run in step.
 pub(crate) struct Think {
     rounds: u32,
     state: u32,
@@ -163,7 +163,7 @@ impl Think {
         }
     }
 
-    /// Thinks for half to one and a half of the average.
+    /// Waits for half to one and a half of the average.
     #[inline]
     pub(crate) fn think(&mut self) {
         if self.rounds > 0 {
@@ -176,7 +176,7 @@ impl Think {
     }
 }
 
-/// In cache lines of its own, so that what is next to it does not matter.
+/// A value in cache lines of its own, so that neighbouring memory does not matter.
 #[repr(align(128))]
 pub(crate) struct Apart<T>(pub(crate) T);
 
@@ -185,7 +185,8 @@ pub(crate) const COUNT: u8 = 1;
 pub(crate) const STAMP: u8 = 2;
 const END: u8 = 3;
 
-/// Where a measurement is. All processes compete from before the first stage until after the last.
+/// The stage of a measurement. All processes compete from before the first stage until after the
+/// last.
 pub(crate) struct Stages {
     now: Apart<AtomicU8>,
     started: Apart<AtomicUsize>,
@@ -197,17 +198,17 @@ impl Stages {
         Self { now: Apart(AtomicU8::new(WARM_UP)), started: Apart(AtomicUsize::new(0)), processes }
     }
 
-    /// Says that one more process is there.
+    /// Counts one more process as started.
     pub(crate) fn start(&self) {
         self.started.0.fetch_add(1, Release);
     }
 
-    /// Whether all are.
+    /// Returns whether all processes have started.
     pub(crate) fn all_started(&self) -> bool {
         self.started.0.load(Acquire) == self.processes
     }
 
-    /// The stage, or nothing when it is over.
+    /// Returns the stage, or `None` when the measurement is over.
     #[inline]
     pub(crate) fn now(&self) -> Option<u8> {
         let now = self.now.0.load(Relaxed);
@@ -231,11 +232,11 @@ impl Stages {
     }
 }
 
-/// All processes together keep so many stamps, the first ones: enough to judge by, and they fit
-/// into memory.
+/// The number of stamps that all processes keep together, the first ones: enough to judge by, and
+/// they fit into memory.
 const MOST_STAMPS: usize = 1 << 16;
 
-/// What one process has seen.
+/// The record of one process.
 pub(crate) struct Seen {
     pub(crate) passages: u64,
     stamps: Vec<Stamps>,
@@ -249,7 +250,7 @@ impl Seen {
         Self { passages: 0, stamps, waits: Histogram::default(), doorway: false }
     }
 
-    /// Notes a passage; a lock that has no doorway did not stamp its end.
+    /// Records a passage. A lock without a doorway has not stamped its end.
     pub(crate) fn note(&mut self, mut stamps: Stamps) {
         if stamps.entered == 0 {
             stamps.entered = stamps.began;
@@ -262,7 +263,7 @@ impl Seen {
         }
     }
 
-    /// What all have seen together.
+    /// Sums up what all processes have recorded.
     pub(crate) fn sum(all: Vec<Self>, k: usize, counted: Duration) -> Sample {
         let passages = || all.iter().map(|seen| seen.passages);
         let mut waits = Histogram::default();

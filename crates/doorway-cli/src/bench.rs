@@ -15,9 +15,9 @@ use crate::{
     progress::{Pace, shown},
 };
 
-/// Fewer rounds have no median worth its name.
+/// Fewer rounds have no useful median.
 const ROUNDS: u32 = 7;
-/// More than any machine here has a use for.
+/// More rounds than any machine here needs.
 const MAX_ROUNDS: u32 = 10_000;
 const MAX_SECONDS: f64 = 3600.0;
 const MAX_THREADS: usize = 4096;
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &args::Bench) -> Result<ExitCode, Failure> {
         let rows = shown(line, || bench.run(&plan, &watch));
         pace.add(bench.seconds(&plan));
         right &= !rows.iter().any(doorway_bench::Row::is_wrong);
-        // As soon as it is there: who interrupts the rest keeps it.
+        // Printed as soon as it is measured: a user who interrupts the rest keeps it.
         let blank = if i > 0 { "\n" } else { "" };
         print(&if args.json {
             show::json(bench, &rows)
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &args::Bench) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(if right { 0 } else { 1 }))
 }
 
-/// Measures all that is asked for, and prints nothing: the objects that `--json` prints.
+/// Measures all that the arguments ask for, and prints nothing. Returns what `--json` prints.
 pub(crate) fn json(args: &args::Bench) -> Result<Value, Failure> {
     let plan = plan(args)?;
     let benches = groups(&args.groups)?.into_iter().flat_map(|group| group.benches(&plan));
@@ -76,14 +76,14 @@ pub(crate) fn json(args: &args::Bench) -> Result<Value, Failure> {
         .collect())
 }
 
-/// How long that takes, at least.
+/// Returns how many seconds that takes, at least.
 pub(crate) fn seconds(args: &args::Bench) -> Result<f64, Failure> {
     let plan = plan(args)?;
     let benches = groups(&args.groups)?.into_iter().flat_map(|group| group.benches(&plan));
     Ok(benches.map(|bench| bench.seconds(&plan)).sum())
 }
 
-/// The groups that are asked for.
+/// Returns the groups that the user asks for.
 fn groups(names: &[String]) -> Result<Vec<&'static Group>, Failure> {
     for name in names {
         if !GROUPS.iter().any(|group| group.name == name) {
@@ -95,7 +95,7 @@ fn groups(names: &[String]) -> Result<Vec<&'static Group>, Failure> {
     Ok(GROUPS.iter().filter(asked).collect())
 }
 
-/// How much is asked for, if it makes sense.
+/// Returns the plan that the arguments ask for, if it makes sense.
 fn plan(args: &args::Bench) -> Result<Plan, Failure> {
     let usage = |text: String| Err(Failure::Usage(text));
     if !(ROUNDS..=MAX_ROUNDS).contains(&args.rounds) {

@@ -1,5 +1,5 @@
-//! Curves over n in one figure, as SVG, on logarithmic axes or on linear ones. Colours follow the
-//! reader's light or dark; in print and without colours the marks tell the curves apart.
+//! A chart: curves over n in one figure, as SVG, on logarithmic or linear axes. Colours follow the
+//! reader's light or dark mode; in print and without colours the marks tell the curves apart.
 
 use std::fmt::Write;
 
@@ -13,32 +13,32 @@ pub(crate) struct Chart {
     pub(crate) curves: Vec<Curve>,
 }
 
-/// How far a value is from another on both axes.
+/// The scale of both axes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Scale {
-    /// As far as its logarithm.
+    /// Distance by logarithm.
     Log,
-    /// As far as it is, from zero on.
+    /// Distance by value, from zero on.
     Linear,
 }
 
-/// What was measured of one thing.
+/// The measured points of one thing.
 pub(crate) struct Curve {
     pub(crate) name: String,
-    /// In small letters under the name.
+    /// Small text under the name.
     pub(crate) note: String,
     /// Its colour and mark: curves that belong together have the same.
     pub(crate) family: usize,
-    /// Which of its family: the first is drawn with filled marks and without a break.
+    /// Its number in its family: the first is drawn with filled marks and without a break.
     pub(crate) member: usize,
     /// By n, none of them zero.
     pub(crate) points: Vec<(usize, f64)>,
 }
 
-/// How many families can be told apart.
+/// How many families a reader can tell apart.
 pub(crate) const FAMILIES: usize = 8;
 
-/// The colours of the families on a light ground and on a dark one.
+/// The colours of the families on a light background and on a dark one.
 const COLOURS: [(&str, &str); FAMILIES] = [
     ("#0072b2", "#5ab4f0"),
     ("#c1440e", "#ff9a5c"),
@@ -71,22 +71,22 @@ const MARKS: [&[(f64, f64)]; 5] = [
     &[(0.0, 1.3), (1.2, -0.9), (-1.2, -0.9)],
 ];
 
-/// Where the axes are.
+/// The positions of the axes.
 const LEFT: f64 = 76.0;
 const RIGHT: f64 = 620.0;
 const TOP: f64 = 48.0;
 const BOTTOM: f64 = 462.0;
-/// Where the names in the legend begin, and how far it is from one to the next.
+/// Where the names in the legend begin, and the distance from one to the next.
 const NAMES: f64 = RIGHT + 66.0;
 const LEGEND_STEP: f64 = 40.0;
-/// How wide a letter is at most, of the usual size and of the small one.
+/// The greatest width of a letter, of the usual size and of the small one.
 const LETTER: f64 = 7.8;
 const SMALL_LETTER: f64 = 6.4;
 
-/// How far it is from one number under the axis to the next.
+/// The least distance between two numbers under the axis.
 const LEAST_APART: f64 = 24.0;
 
-/// From a value to a place.
+/// Maps a value to a position.
 struct Axis {
     scale: Scale,
     from: f64,
@@ -95,7 +95,7 @@ struct Axis {
 }
 
 impl Axis {
-    /// With a little room on all sides, also for a single value.
+    /// Creates an axis with a little room on all sides, also for a single value.
     fn around(scale: Scale, values: impl Iterator<Item = f64> + Clone, places: (f64, f64)) -> Self {
         let (least, most) =
             (values.clone().fold(f64::INFINITY, f64::min), values.fold(0.0, f64::max));
@@ -113,8 +113,8 @@ impl Axis {
         self.places.0 + part * (self.places.1 - self.places.0)
     }
 
-    /// Where lines are drawn: at 1, 2 and 5 times each power of ten, or at about five multiples of
-    /// one of these.
+    /// Returns where lines are drawn: at 1, 2 and 5 times each power of ten, or at about five
+    /// multiples of one of these.
     fn ticks(&self) -> Vec<f64> {
         let tens = (-3..=12).map(|power| 10f64.powi(power));
         let mut round = tens.flat_map(|ten| [1.0, 2.0, 5.0].map(|digit| digit * ten));
@@ -128,7 +128,7 @@ impl Axis {
     }
 }
 
-/// How everything in a figure looks.
+/// Returns the style of everything in a figure.
 pub(crate) fn style() -> String {
     let (mut light, mut dark) = (String::new(), String::new());
     for (family, colours) in COLOURS.iter().enumerate() {
@@ -154,7 +154,7 @@ pub(crate) fn style() -> String {
 }
 
 impl Chart {
-    /// The figure as a file.
+    /// Returns the figure as a file.
     pub(crate) fn svg(&self) -> String {
         let (width, height) = self.size();
         let head = format!(
@@ -164,7 +164,7 @@ impl Chart {
         self.figure((width, height), &head, true)
     }
 
-    /// The figure in a page that has the [`style`], without names beside the curves: see
+    /// Returns the figure for a page that has the [`style`], without names beside the curves: see
     /// [`Curve::key`].
     pub(crate) fn inline(&self) -> String {
         self.figure((RIGHT + 14.0, BOTTOM + 62.0), "", false)
@@ -188,7 +188,7 @@ impl Chart {
         svg
     }
 
-    /// As much as the texts take.
+    /// Returns the size that the texts need.
     fn size(&self) -> (f64, f64) {
         let long = |text: &str, letter: f64| text.chars().count() as f64 * letter;
         let legend =
@@ -214,7 +214,7 @@ impl Chart {
         )
     }
 
-    /// A line for each n that was measured, and for round numbers.
+    /// Draws a line for each n that was measured, and for round numbers.
     fn grid(&self, svg: &mut String, x: &Axis, y: &Axis) {
         let mut sizes: Vec<usize> =
             self.curves.iter().flat_map(|c| &c.points).map(|point| point.0).collect();
@@ -242,7 +242,7 @@ impl Chart {
         }
     }
 
-    /// The names, those first whose curves end highest.
+    /// Draws the names; curves that end highest come first.
     fn legend(&self, svg: &mut String) {
         let end = |curve: &Curve| curve.points.last().map_or(0.0, |point| point.1);
         let mut curves: Vec<&Curve> =
@@ -267,7 +267,7 @@ impl Chart {
 }
 
 impl Curve {
-    /// What it looks like and its name, for a page.
+    /// Returns the curve's mark and its name, for a page.
     pub(crate) fn key(&self) -> String {
         let (class, member) = self.classes();
         let mut svg = String::from(
@@ -299,8 +299,8 @@ impl Curve {
         }
     }
 
-    /// A mark around a place. Of those after the first in a family it is hollow and larger: curves
-    /// that fall together are both seen.
+    /// Draws a mark around a position. Marks of later members of a family are hollow and larger, so
+    /// that curves that coincide are both visible.
     fn mark(&self, svg: &mut String, x: f64, y: f64, says: Option<String>) {
         let r = 4.0 + 2.5 * self.member as f64;
         let corners = MARKS[self.family % MARKS.len()];
@@ -328,7 +328,7 @@ fn tick(value: f64) -> String {
     }
 }
 
-/// As text, or as the value of an attribute.
+/// Escapes a text, or the value of an attribute.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,4 +1,4 @@
-//! What went wrong, in one line that says what to do about it.
+//! Errors of the command, each in one line that says what to do about it.
 
 use std::{env, io, path::PathBuf, process::ExitCode};
 
@@ -7,10 +7,10 @@ use doorway_lab::{CheckpointError, Fault, Incomparable, trace::TraceError};
 
 use crate::output;
 
-/// Why a command did not do what it was asked to.
+/// Why a command did not do what the user asked.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// Asked for something that does not exist or does not make sense.
+    /// The user asked for something that does not exist or does not make sense.
     #[error("{0}")]
     Usage(String),
     /// A trace that cannot be replayed.
@@ -24,11 +24,11 @@ pub(crate) enum Failure {
     /// A file that cannot be read or written.
     #[error("cannot {verb} {path}: {error}", path = .path.display())]
     File {
-        /// What was tried.
+        /// What the command tried.
         verb: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error that the system reports.
         error: io::Error,
     },
     /// Standard output is gone.
@@ -40,15 +40,15 @@ pub(crate) enum Failure {
     /// The algorithm cannot be run in the lab.
     #[error("this cannot be explored: {0}")]
     Fault(Fault),
-    /// A search that was kept cannot be used.
+    /// A saved search cannot be used.
     #[error("{0}")]
     Checkpoint(CheckpointError),
     /// Neither memory nor disk holds more states.
     #[error("no room for more states: {why}; {kept}")]
     NoRoom {
-        /// What the system says.
+        /// The error that the system reports.
         why: String,
-        /// What became of those that were found.
+        /// What became of the states that were found.
         kept: String,
     },
     /// Two algorithms cannot be run side by side.
@@ -68,7 +68,7 @@ pub(crate) enum Failure {
     Nested {
         /// The lock.
         name: String,
-        /// Who holds it.
+        /// The holder.
         pid: i32,
     },
     /// The lock was removed after it was opened and before it was entered.
@@ -80,13 +80,13 @@ pub(crate) enum Failure {
     /// The command cannot be watched.
     #[error("cannot watch the command: {error}")]
     Supervise {
-        /// What the system says.
+        /// The error that the system reports.
         error: io::Error,
     },
 }
 
 impl Failure {
-    /// Whether there is no such lock.
+    /// Returns whether there is no such lock.
     pub(crate) fn is_missing(&self) -> bool {
         match self {
             Self::Named(shared::Error::Missing(_)) => true,
@@ -96,7 +96,7 @@ impl Failure {
         }
     }
 
-    /// What the command ends with; see `doorway run --help`.
+    /// Returns the exit code of the command; see `doorway run --help`.
     pub(crate) fn exit_code(&self) -> ExitCode {
         use shared::Error::{
             Busy, Damaged, Foreign, Full, Identity, Kind, Lost, Namespace, Namespaces, Slots,
@@ -140,7 +140,7 @@ fn on_etcd(error: &doorway_etcd::Error) -> u8 {
     }
 }
 
-/// Reports a command line that could not be understood, in one line; or prints the help that was
+/// Reports in one line a command line that could not be parsed; or prints the help that the user
 /// asked for.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind;
@@ -150,7 +150,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
             | ErrorKind::DisplayVersion
             | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     ) {
-        // There is nothing to be done about help that cannot be shown.
+        // Nothing can be done about help that cannot be shown.
         let _ = error.print();
         let asked = error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
         return ExitCode::from(if asked { 0 } else { 2 });
@@ -162,7 +162,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
             break;
         }
         match line.strip_prefix("tip: ") {
-            // How to pass a flag as a value, which nobody wants here.
+            // How to pass a flag as a value, which no user needs here.
             Some(tip) if tip.starts_with("to pass") => {}
             Some(tip) => said.extend(["; ", tip]),
             None if line.is_empty() => {}
@@ -179,8 +179,8 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Whether this is a `doorway run` that does not say where the command begins, as one may leave out
-/// for flock(1).
+/// Returns whether this is a `doorway run` without the `--` before the command, which users of
+/// flock(1) may leave out.
 fn lacks_dashes() -> bool {
     let mut words = env::args_os().skip(1);
     words.next().is_some_and(|word| word == "run") && words.all(|word| word != "--")

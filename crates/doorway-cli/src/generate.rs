@@ -1,4 +1,4 @@
-//! What is made from the definitions of the command line: completions for shells, manual pages.
+//! Files generated from the definitions of the command line: shell completions, manual pages.
 
 use std::{fs, io, path::Path, process::ExitCode};
 

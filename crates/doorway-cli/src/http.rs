@@ -1,6 +1,5 @@
-//! As much of HTTP/1.1 as a page on this machine needs, with limits. Whatever a web page from
-//! elsewhere makes a browser send here is refused: it names another host, or comes from another
-//! origin.
+//! As much of HTTP/1.1 as a page on this machine needs, with limits. A request that another web
+//! page makes a browser send here is refused: it names another host, or comes from another origin.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -10,23 +9,23 @@ use std::{
     time::Duration,
 };
 
-/// Lines of a head together, in bytes.
+/// The most bytes of the lines of a head together.
 const MAX_HEAD: u64 = 16 << 10;
-/// A body, in bytes.
+/// The most bytes of a body.
 const MAX_BODY: usize = 1 << 20;
-/// Who says nothing for as long is not listened to any more.
+/// A client that sends nothing for this long is disconnected.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Connections at once.
+/// The most connections at once.
 const MAX_CONNECTIONS: usize = 16;
 
-/// A question that may be answered.
+/// A request that may be answered.
 pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) body: String,
 }
 
-/// An answer: its status, what it is, and itself.
+/// A response: its status, its content type, and its body.
 pub(crate) struct Response {
     pub(crate) status: &'static str,
     pub(crate) kind: &'static str,
@@ -34,7 +33,7 @@ pub(crate) struct Response {
 }
 
 impl Response {
-    /// A refusal, as JSON.
+    /// Creates a refusal, as JSON.
     pub(crate) fn error(status: &'static str, error: &str) -> Self {
         Self {
             status,
@@ -44,7 +43,7 @@ impl Response {
     }
 }
 
-/// A server on this machine's loopback, at a port that was free.
+/// A server on the loopback interface of this machine, at a free port.
 pub(crate) struct Server {
     listener: TcpListener,
     port: u16,
@@ -57,18 +56,18 @@ impl Server {
         Ok(Self { listener, port })
     }
 
-    /// Where its page is.
+    /// Returns the address of its page.
     pub(crate) fn address(&self) -> String {
         format!("http://127.0.0.1:{}/", self.port)
     }
 
-    /// Answers, for ever.
+    /// Answers requests, for ever.
     pub(crate) fn serve(&self, answer: impl Fn(Request) -> Response + Sync) {
         let connections = AtomicUsize::new(0);
         thread::scope(|scope| {
             for stream in self.listener.incoming() {
                 let Ok(stream) = stream else {
-                    // Too many files open, say. It passes.
+                    // Too many files are open, for example. That passes.
                     thread::sleep(Duration::from_millis(50));
                     continue;
                 };
@@ -78,7 +77,7 @@ impl Server {
                 }
                 let (answer, connections) = (&answer, &connections);
                 scope.spawn(move || {
-                    // Whoever is gone needs no answer.
+                    // A client that is gone needs no answer.
                     let _ = self.converse(&stream, answer);
                     connections.fetch_sub(1, Relaxed);
                 });
@@ -86,7 +85,7 @@ impl Server {
         });
     }
 
-    /// One question, one answer.
+    /// Handles one request.
     fn converse(&self, stream: &TcpStream, answer: impl Fn(Request) -> Response) -> io::Result<()> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
@@ -150,7 +149,7 @@ impl Server {
         }
         let hosts = [format!("127.0.0.1:{}", self.port), format!("localhost:{}", self.port)];
         let forbidden = |why| Ok(Err(Response::error("403 Forbidden", why)));
-        // A name that somebody else lets point here is not ours.
+        // A name of another owner that resolves to this machine is not ours.
         if !host.is_some_and(|host| hosts.contains(&host)) {
             return forbidden("this is served to 127.0.0.1 alone");
         }
@@ -161,7 +160,7 @@ impl Server {
         if length > MAX_BODY {
             return Ok(Err(Response::error("413 Content Too Large", "too much to read")));
         }
-        // Without being asked first, a browser sends no JSON to where the page is not from.
+        // A browser sends no JSON to another origin without asking that origin first.
         if method == "POST" && !kind.starts_with("application/json") {
             return Ok(Err(Response::error("415 Unsupported Media Type", "send JSON")));
         }

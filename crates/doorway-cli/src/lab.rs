@@ -1,4 +1,4 @@
-//! `doorway lab`: the laboratory.
+//! `doorway lab`: the commands of the laboratory.
 
 mod check;
 mod equivalent;
@@ -36,7 +36,7 @@ pub(crate) fn run(command: Lab) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The algorithm of that name.
+/// Returns the algorithm of that name.
 fn named(name: &str) -> Result<&'static Entrant, Failure> {
     let names = || listed().map(|entrant| entrant.name).collect::<Vec<_>>().join(", ");
     Entrant::named(name).ok_or_else(|| {
@@ -44,7 +44,7 @@ fn named(name: &str) -> Result<&'static Entrant, Failure> {
     })
 }
 
-/// The algorithm that the arguments name, and an instance of it.
+/// Returns the algorithm that the arguments name, and an instance of it.
 fn instance(args: &Instance) -> Result<(&'static Entrant, Box<dyn Subject>), Failure> {
     let entrant = entrant(args)?;
     let mutant = match &args.mutant {
@@ -115,7 +115,7 @@ fn instance(args: &Instance) -> Result<(&'static Entrant, Box<dyn Subject>), Fai
     Ok((entrant, subject))
 }
 
-/// The algorithm of that name, with the timestamps that are asked for.
+/// Returns the algorithm of that name, with the timestamps that the arguments ask for.
 fn entrant(args: &Instance) -> Result<&'static Entrant, Failure> {
     let default = named(&args.algorithm)?;
     let Some(timestamps) = &args.timestamps else { return Ok(default) };
@@ -133,14 +133,14 @@ fn entrant(args: &Instance) -> Result<&'static Entrant, Failure> {
     )
 }
 
-/// Every algorithm once, whatever timestamps it may have.
+/// Returns every algorithm once, whatever timestamps it may have.
 fn listed() -> impl Iterator<Item = &'static Entrant> {
     Entrant::all().iter().filter(|entrant| {
         Entrant::named(entrant.name).is_some_and(|default| default.variant == entrant.variant)
     })
 }
 
-/// The kinds of timestamps that an algorithm can have.
+/// Returns the kinds of timestamps that an algorithm can have.
 fn timestamps_of(entrant: &Entrant) -> Vec<&'static str> {
     Entrant::variants(entrant.name).filter_map(|entrant| entrant.variant).collect()
 }
@@ -148,8 +148,8 @@ fn timestamps_of(entrant: &Entrant) -> Vec<&'static str> {
 /// The fewest sessions of which two can conflict.
 const SESSIONS: usize = 2;
 
-/// A process may ask for each of them, and the checker tries them all.
+/// The most sessions: a process may ask for each of them, and the checker tries them all.
 const MAX_SESSIONS: usize = 200;
 
-/// More processes than any run here is for; each may have a row of registers per other process.
+/// The most processes. No run here needs more; each may have a row of registers per other process.
 const MAX_N: usize = 4096;

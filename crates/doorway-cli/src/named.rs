@@ -1,6 +1,6 @@
-//! Named locks for processes: `run`, `status`, `top`, `set`, `drain`, `resume`, `rm`. They are in a
-//! directory of this machine or on etcd; what is done with them is the same, by way of [`Locks`]
-//! and [`run::Asked`].
+//! Named locks for processes: `run`, `status`, `top`, `set`, `drain`, `resume`, `rm`. The locks are
+//! in a directory of this machine or on etcd. The commands do the same with both, by way of
+//! [`Locks`] and [`run::Asked`].
 
 #[cfg(feature = "etcd")]
 mod etcd;
@@ -22,12 +22,12 @@ use crate::{
     error::Failure,
 };
 
-/// A place with locks.
+/// A place that has locks: a directory or an etcd cluster.
 pub(crate) trait Locks {
-    /// Where it is, for people.
+    /// Returns the name of the place, for messages.
     fn place(&self) -> String;
 
-    /// The names of the locks there, in order.
+    /// Returns the names of the locks there, in order.
     fn names(&self) -> Result<Vec<String>, Failure>;
 
     fn view(&self, name: &str) -> Result<View, Failure>;
@@ -35,7 +35,7 @@ pub(crate) trait Locks {
     fn change(&self, name: &str, change: Change) -> Result<(), Failure>;
 }
 
-/// What can be done to a lock.
+/// A change to a lock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Change {
     Slots(usize),
@@ -44,7 +44,7 @@ pub(crate) enum Change {
     Remove,
 }
 
-/// Where the locks are.
+/// Returns the place of the locks.
 fn locks(place: &Place) -> Result<Box<dyn Locks>, Failure> {
     #[cfg(feature = "etcd")]
     if !place.etcd.endpoints.is_empty() {

@@ -1,4 +1,4 @@
-//! What is printed, and files that are read.
+//! Printing, and reading files.
 
 use std::{
     fmt::Display,
@@ -9,8 +9,8 @@ use std::{
 
 use crate::error::Failure;
 
-/// Prints to standard output. A reader who has seen enough and closes the pipe is no failure: the
-/// exit code says what was found all the same.
+/// Prints to standard output. A reader that closes the pipe early is no failure: the exit code
+/// still says what was found.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -19,13 +19,13 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Says something on standard error, in one line. If that is gone as well, there is nobody to tell.
+/// Prints one line on standard error. If that is closed as well, the message is lost.
 pub(crate) fn say(what: impl Display) {
     let _ = writeln!(io::stderr(), "doorway: {}", one_line(&what.to_string()));
 }
 
-/// The text with line breaks and whatever else moves the cursor written out: names of files and
-/// texts of traces come from anywhere.
+/// Escapes line breaks and other characters that move the cursor: file names and texts of traces
+/// may contain any.
 pub(crate) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for char in text.chars() {
@@ -34,11 +34,11 @@ pub(crate) fn one_line(text: &str) -> String {
     line
 }
 
-/// Larger files are none of ours.
+/// The size of the largest file that is read.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// The text in a file, up to a size: what has no end, such as a device, is an error and not a full
-/// memory.
+/// Returns the text of a file, up to a size: a file without an end, such as a device, is an error
+/// and does not fill the memory.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     let failed = |error| Failure::File { verb: "read", path: path.into(), error };
     let mut text = String::new();

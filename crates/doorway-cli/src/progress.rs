@@ -1,4 +1,4 @@
-//! How far something is that takes long, while it runs.
+//! Shows the progress of work that takes long.
 
 use std::{
     fmt::Display,
@@ -19,11 +19,11 @@ use crate::output::one_line;
 const PATIENCE: Duration = Duration::from_millis(500);
 const EVERY: Duration = Duration::from_millis(200);
 
-/// Whether something is shown already, of which this is a part.
+/// Whether something is shown already, of which this work is a part.
 static SHOWING: AtomicBool = AtomicBool::new(false);
 
-/// Does something that takes long and, on a terminal, shows how far it is by a line that is made
-/// anew each time.
+/// Does work that takes long and, on a terminal, shows its progress by a line that is drawn anew
+/// each time.
 pub(crate) fn shown<T: Send>(
     mut line: impl FnMut() -> String + Send,
     work: impl FnOnce() -> T + Send,
@@ -31,7 +31,7 @@ pub(crate) fn shown<T: Send>(
     if !stderr().is_terminal() || SHOWING.swap(true, Relaxed) {
         return work();
     }
-    // The display ends when this end is dropped, however the search ends.
+    // The display ends when `running` is dropped, however the search ends.
     let (running, ended) = channel::<()>();
     thread::scope(|scope| {
         scope.spawn(move || {
@@ -51,9 +51,9 @@ pub(crate) fn shown<T: Send>(
     })
 }
 
-/// Shows a line in place of the one that was shown before. It is cut at the edge of the terminal: a
-/// line that the terminal breaks could not be written over, and one that it does not break would
-/// end in its last character.
+/// Draws a line in place of the previous one. It is cut at the edge of the terminal. A line that
+/// the terminal wraps could not be overwritten, and a line that it does not wrap would end in its
+/// last character.
 pub(crate) fn draw(line: &str) {
     let width = tcgetwinsize(stderr()).map_or(0, |size| usize::from(size.ws_col));
     let mut err = stderr().lock();
@@ -61,7 +61,7 @@ pub(crate) fn draw(line: &str) {
     let _ = err.flush();
 }
 
-/// As much of a line as fits, all of it if the width is not known.
+/// Returns as much of a line as fits, or all of it if the width is not known.
 fn cut(line: &str, width: usize) -> String {
     if width == 0 || line.chars().count() <= width {
         return line.into();
@@ -69,8 +69,8 @@ fn cut(line: &str, width: usize) -> String {
     line.chars().take(width - 1).chain(['…']).collect()
 }
 
-/// Says something on standard error, in one line, and in place of what is shown there; then does
-/// something before anything else is said.
+/// Prints one line on standard error, in place of what is shown there. Then runs `then` before
+/// anything else is printed.
 pub(crate) fn say_and<T>(what: impl Display, then: impl FnOnce() -> T) -> T {
     let mut err = stderr().lock();
     let clear = if SHOWING.load(Relaxed) { "\r\x1b[K" } else { "" };
@@ -78,36 +78,37 @@ pub(crate) fn say_and<T>(what: impl Display, then: impl FnOnce() -> T) -> T {
     then()
 }
 
-/// How fast it goes, compared with what was planned.
+/// The speed of the work, compared with the plan.
 pub(crate) struct Pace {
     began: Instant,
-    /// Seconds that are planned for everything, and for what is done.
+    /// Seconds that are planned for all work, and for the work that is done.
     all: f64,
     done: f64,
 }
 
 impl Pace {
-    /// At the beginning of what is to take so many seconds.
+    /// Creates a pace for work that is planned to take this many seconds.
     pub(crate) fn new(all: f64) -> Self {
         Self { began: Instant::now(), all, done: 0.0 }
     }
 
-    /// So much of what was planned is done.
+    /// Records that work with this much planned time is done.
     pub(crate) fn add(&mut self, seconds: f64) {
         self.done += seconds;
     }
 
-    /// How long the rest will take, when so much of what was planned for what is done now is over.
+    /// Returns how long the rest will take, when this much of the current work's planned time has
+    /// passed.
     pub(crate) fn left(&self, of_this: f64) -> String {
         let over = self.done + of_this;
-        // At first there is only the plan, and threads have to be started and joined as well.
+        // At first there is only the plan, and threads also have to be started and joined.
         let pace = (self.began.elapsed().as_secs_f64() + 1.0) / (over + 1.0);
         let left = (self.all - over) * pace.max(1.0);
         about(left)
     }
 }
 
-/// How many seconds something will take, as far as one can tell.
+/// Formats an estimate of the seconds left.
 pub(crate) fn about(left: f64) -> String {
     if left < 90.0 {
         format!("about {left:.0} s left")

@@ -1,6 +1,6 @@
-//! Columns of text.
+//! Formats columns of text.
 
-/// Numbers with thin groups of three: `12 345 678`.
+/// Formats a number in groups of three: `12 345 678`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
@@ -13,7 +13,7 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// Rows whose columns line up; the last column is as long as it likes.
+/// Aligns rows in columns; the last column has no fixed width.
 pub(crate) fn columns(rows: &[Vec<String>]) -> String {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |c: usize| {

@@ -1,16 +1,16 @@
-//! What the generic source costs: the Bakery of this crate on the native memory against one that is
-//! written by hand.
+//! What the generic source costs: this crate's Bakery on the native memory against a hand-written
+//! Bakery.
 //!
-//! A passage without contention takes some tens of nanoseconds, in which two things matter that are
-//! not the code:
+//! A passage without contention takes some tens of nanoseconds. At that scale two things matter
+//! that are not the code:
 //!
 //! - The machine: clock speed, neighbours. So both locks run in rounds of ABBA, and the verdict is
 //!   on the median over the rounds of generic time / hand-written time.
 //! - Where the linker puts a loop: that alone changes its time by a fifth. So each lock is compiled
 //!   several times, at different places, and each round runs all of these copies.
 //!
-//! It exits with 1 when an uncontended ratio is above the limit. The contended rows are shown and
-//! not judged: they measure the scheduler as much as the code.
+//! The bench exits with 1 when an uncontended ratio is above the limit. The contended rows are
+//! shown and not judged: they measure the scheduler as much as the code.
 
 use std::{
     hint::black_box,
@@ -34,8 +34,8 @@ type Passage<L> = fn(&L, usize);
 
 /// A lock that is measured.
 trait Lock: Sync + Sized {
-    /// One passage of process `p`. Copies differ in what happens inside, or they would be merged
-    /// into one again.
+    /// Runs one passage of process `p`. Copies differ in what happens inside; otherwise they would
+    /// be merged into one.
     fn passage<const COPY: usize>(&self, p: usize);
 
     /// All copies.
@@ -51,7 +51,7 @@ impl Lock for Instance<Bakery> {
     }
 }
 
-/// The Bakery as one would write it for a program that needs just this lock.
+/// The Bakery, written by hand for a program that needs just this lock.
 struct HandWritten {
     processes: Vec<Process>,
 }
@@ -69,13 +69,13 @@ impl HandWritten {
         Self { processes: (0..n).map(|_| new()).collect() }
     }
 
-    /// All processes but `p`, with their ids.
+    /// Returns all processes but `p`, with their ids.
     #[inline]
     fn others(&self, p: usize) -> impl Iterator<Item = (usize, &Process)> {
         self.processes.iter().enumerate().filter(move |&(i, _)| i != p)
     }
 
-    /// Always inline, or its copies would share it.
+    /// Always inlined; otherwise the copies would share it.
     #[inline(always)]
     fn lock(&self, p: usize) {
         let me = &self.processes[p];
@@ -127,7 +127,7 @@ impl Lock for HandWritten {
 /// How long a measurement is.
 struct Plan {
     rounds: u32,
-    /// Rounds before the first one that counts.
+    /// Rounds before the first round that counts.
     warm_up: u32,
     passages: u32,
 }
@@ -140,8 +140,8 @@ fn measure<L: Lock>(lock: &L, processes: &[usize], passages: u32) -> f64 {
         .map(|passage| {
             let ready = &AtomicU64::new(0);
             let run = move |p| {
-                // Spinning, not blocking: a thread that has to be woken comes when the other has
-                // had its passages.
+                // Spins and does not block: a thread that has to be woken starts after the other
+                // thread's passages.
                 ready.fetch_add(1, SeqCst);
                 wait(|| ready.load(SeqCst) == processes.len() as u64);
                 let begin = Instant::now();
@@ -186,7 +186,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 fn main() -> ExitCode {
-    // `cargo test --all-targets` runs this too, unoptimised: then it only shows that everything
+    // `cargo test --all-targets` runs this too, unoptimised. Then it only shows that everything
     // works.
     let bench = std::env::args().any(|arg| arg == "--bench");
     let (alone, together) = if bench {

@@ -1,11 +1,11 @@
 //! What a passage costs natively: every algorithm of the registry side by side, with and without
 //! contention.
 //!
-//! The machine changes its mind about how fast it is, so no lock is measured from beginning to end:
-//! in each round every lock has its turn, and what is shown is the median over the rounds, of the
-//! time and of its ratio to the Bakery's in the same round. Nothing is judged here. Contended rows
-//! measure the scheduler as much as the code. At the end the lock of paper 004 and MCS stand beside
-//! the standard library's mutex, with all threads at once.
+//! The machine's speed varies over time, so no lock is measured in one piece: in each round every
+//! lock has its turn. The table shows the median over the rounds, of the time and of its ratio to
+//! the Bakery's time in the same round. Nothing is judged here. Contended rows measure the
+//! scheduler as much as the code. The last table compares the lock of Giakkoupis and Woelfel 2014
+//! and MCS with the standard library's mutex, with all threads at once.
 
 use std::{
     hint::black_box,
@@ -30,14 +30,14 @@ use doorway_core::{
 /// How long a measurement is.
 struct Plan {
     rounds: usize,
-    /// Rounds before the first one that counts.
+    /// Rounds before the first round that counts.
     warm_up: usize,
-    /// How long a lock has its turn. Time and not passages, since some are a thousand times as dear
-    /// as others.
+    /// How long a lock's turn is. A time and not a number of passages, because some passages cost a
+    /// thousand times as much as others.
     turn: Duration,
 }
 
-/// Nanoseconds per passage when these processes go through a lock of this size for so long.
+/// Nanoseconds per passage when these processes use a lock of this size for this long.
 type Run = fn(Size, &[usize], Duration) -> f64;
 
 /// A lock that is measured.
@@ -47,21 +47,21 @@ struct Contender {
     run: Result<Run, Unfit>,
 }
 
-/// Passages between two looks at the clock, which takes as long as a few of them.
+/// Passages between two looks at the clock; a look takes as long as a few passages.
 const CHUNK: u64 = 64;
 
-/// Only what fits is run, so building it here does not fail.
+/// Measures a lock that fits: only such locks are run, so building it here does not fail.
 fn run<A>(size: Size, processes: &[usize], turn: Duration) -> f64
 where
     A: for<'a> Exclusion<Native<'a, Backoff>> + Sync,
 {
-    // A new one each time: what a process keeps from passage to passage would have to be kept from
-    // round to round.
+    // A new lock each time. Otherwise what a process keeps from passage to passage would have to be
+    // kept from round to round.
     let lock = &Instance::<A>::new(size).expect("it has been built before");
     race(processes, turn, |p| {
         let mut m = lock.view(Backoff, p as u64);
         let mut keep = Some(lock.algorithm().keep(p));
-        // Each of its own session, where there are as many.
+        // Each process has a session of its own if there are as many sessions.
         let requests = A::Request::all(size);
         let request = requests[p % requests.len()].clone();
         move || {
@@ -75,7 +75,7 @@ where
     })
 }
 
-/// The same of the standard library's mutex.
+/// Measures the standard library's mutex in the same way.
 fn run_std(_: Size, processes: &[usize], turn: Duration) -> f64 {
     let lock = &Mutex::new(());
     race(processes, turn, |p| {
@@ -88,7 +88,7 @@ fn run_std(_: Size, processes: &[usize], turn: Duration) -> f64 {
     })
 }
 
-/// Nanoseconds per passage when these processes make chunks of them for so long.
+/// Returns nanoseconds per passage when these processes make chunks of passages for this long.
 fn race<C: FnMut()>(
     processes: &[usize],
     turn: Duration,
@@ -99,8 +99,8 @@ fn race<C: FnMut()>(
         let (&first, rest) = processes.split_first().expect("somebody competes");
         let start = move || {
             ready.fetch_add(1, SeqCst);
-            // Yielding, not blocking: a thread that has to be woken comes when the other has had
-            // its passages.
+            // Yields and does not block: a thread that has to be woken starts after the other
+            // thread's passages.
             while ready.load(SeqCst) < processes.len() {
                 thread::yield_now();
             }
@@ -111,14 +111,14 @@ fn race<C: FnMut()>(
         let mine = process(chunks(first), start, |begin| begin.elapsed() >= turn);
         stop.store(true, Relaxed);
         let theirs = others.into_iter().map(|other| other.join().expect("passages do not panic"));
-        // From the first who began to the last who ended: each of them may have been kept from
-        // running meanwhile.
+        // From the first thread's begin to the last thread's end: each thread may have been kept
+        // from running meanwhile.
         let all = theirs.fold(mine, |a, b| (a.0 + b.0, a.1.min(b.1), a.2.max(b.2)));
         (all.2 - all.1).as_nanos() as f64 / all.0 as f64
     })
 }
 
-/// Passages until it is over: how many, and when they began and ended.
+/// Makes passages until the time is over; returns how many, and when they began and ended.
 fn process(
     mut chunk: impl FnMut(),
     start: impl Fn() -> Instant,
@@ -136,7 +136,7 @@ fn process(
     }
 }
 
-/// The algorithm with each number of slots or sessions that is measured.
+/// Returns the algorithm with each number of slots or sessions that is measured.
 fn contenders<A>(n: usize) -> Vec<Contender>
 where
     A: for<'a> Exclusion<Native<'a, Backoff>> + Sync,
@@ -158,8 +158,8 @@ macro_rules! all_contenders {
     ($($algorithm:ty),* $(,)?) => { [$(contenders::<$algorithm> as fn(usize) -> Vec<Contender>),*] };
 }
 
-/// The locks that are measured among as many threads as they are for; the standard library's is the
-/// last one.
+/// Returns the locks that are measured with as many threads as they serve. The standard library's
+/// mutex is the last.
 fn crowd(n: usize) -> Vec<Contender> {
     let mut all = contenders::<Randomized>(n);
     all.extend(contenders::<Mcs>(n));
@@ -167,7 +167,7 @@ fn crowd(n: usize) -> Vec<Contender> {
     all
 }
 
-/// Nanoseconds per passage of every contender, round by round.
+/// Returns nanoseconds per passage of every contender, round by round.
 fn measure(all: &[Contender], processes: &[usize], plan: &Plan) -> Vec<Vec<f64>> {
     let mut times = vec![Vec::new(); all.len()];
     for round in 0..plan.warm_up + plan.rounds {
@@ -182,7 +182,7 @@ fn measure(all: &[Contender], processes: &[usize], plan: &Plan) -> Vec<Vec<f64>>
     times
 }
 
-/// The reason without what it is about, which stands before it.
+/// Returns the reason without the lock's name and size, which stand before it.
 fn short(unfit: &Unfit) -> String {
     let text = unfit.to_string();
     text.split_once(": ").map_or(text.as_str(), |(_, why)| why).into()
@@ -193,13 +193,13 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// The median over the rounds of how many times as long one takes as another in the same round.
+/// Returns the median over the rounds of the ratio of two locks' times in the same round.
 fn ratio(mine: &[f64], its: &[f64]) -> f64 {
     median(mine.iter().zip(its).map(|(mine, its)| mine / its).collect())
 }
 
 fn main() {
-    // `cargo test --all-targets` runs this too, unoptimised: then it only shows that everything
+    // `cargo test --all-targets` runs this too, unoptimised. Then it only shows that everything
     // works.
     let bench = std::env::args().any(|arg| arg == "--bench");
     let (alone, together) = if bench {

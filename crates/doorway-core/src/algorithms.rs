@@ -1,4 +1,4 @@
-//! The published algorithms, by problem: one file each, with the paper's line numbers beside the
+//! The algorithms, by problem. Each has a file of its own, with the paper's line numbers beside the
 //! code.
 
 pub mod group;

@@ -1,18 +1,18 @@
-//! What is claimed of an algorithm, as data. The lab's battery turns every claim into a check,
-//! every refuted property into a counterexample that must be found, and every mutant into something
-//! that a check must catch.
+//! The claims for an algorithm, as data. The lab's battery turns every claim into a check, every
+//! refuted property into a counterexample that must be found, and every mutant into something that
+//! a check must catch.
 
 use alloc::format;
 use core::{fmt, str::FromStr};
 
 use crate::{Size, Unfit};
 
-/// What kind of exclusion an algorithm is for.
+/// The kind of exclusion that an algorithm provides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Problem {
     /// One process at a time.
     Mutex,
-    /// At most k at a time.
+    /// At most k processes at a time.
     KExclusion,
     /// Only processes of one session at a time.
     Group,
@@ -29,7 +29,7 @@ pub enum Primitive {
     Swap,
     /// Fetch-and-add.
     FetchAndAdd,
-    /// A whole variable read, computed and written in one step.
+    /// A read, a computation and a write of a whole variable, in one step.
     Transaction,
 }
 
@@ -45,8 +45,8 @@ pub enum RegisterKind {
 }
 
 impl Problem {
-    /// The size at which an algorithm for this serves `n` processes: with `k` slots where there are
-    /// slots, with so many sessions where there are sessions.
+    /// Returns the size at which an algorithm for this problem serves `n` processes: with `k` slots
+    /// for k-exclusion, with `sessions` sessions for groups.
     pub const fn size(self, n: usize, k: usize, sessions: usize) -> Size {
         match self {
             Self::Mutex => Size::mutex(n),
@@ -59,10 +59,10 @@ impl Problem {
 macro_rules! named {
     ($type:ident: $($variant:ident = $name:literal),* $(; $open:ident)? $(,)?) => {
         impl $type {
-            /// All of them, in the order in which they are listed.
+            /// All values, in the order in which they are listed.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
-            /// The name, as on the command line.
+            /// Returns the name on the command line.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
@@ -94,60 +94,61 @@ named!(Primitive:
 );
 named!(RegisterKind: Safe = "safe", Regular = "regular", Atomic = "atomic");
 
-/// Something that can be true of every run of an algorithm.
+/// A statement that can be true of every run of an algorithm.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Property {
-    /// Never two in the critical section.
+    /// At most one process is in the critical section.
     MutualExclusion,
-    /// Never more than k in the critical section.
+    /// At most k processes are in the critical section.
     KExclusion,
-    /// Never two of different sessions in the critical section.
+    /// All processes in the critical section have the same session.
     SessionExclusion,
-    /// If somebody is in its entry section, somebody enters.
+    /// If a process is in its entry section, some process enters.
     DeadlockFreedom,
-    /// Whoever is in its entry section enters.
+    /// Every process in its entry section enters.
     StarvationFreedom,
-    /// A process leaves in a bounded number of its own steps.
+    /// A process completes its exit section in a bounded number of its own steps.
     BoundedExit,
-    /// A process leaves its doorway in a bounded number of its own steps. Part of every property
+    /// A process completes its doorway in a bounded number of its own steps. Part of every property
     /// about order: a doorway that waits fixes no order.
     BoundedDoorway,
-    /// Who is through the doorway before another begins it, enters first; in group locks, if their
-    /// sessions differ.
+    /// If process p completes its doorway before process q begins its own, p enters before q; in
+    /// group locks, if their sessions differ.
     Fcfs,
-    /// Of k processes through the doorway before another begins it, one enters first.
+    /// Of k processes that complete the doorway before process q begins it, one enters before q.
     KFcfs,
-    /// The order of k-FCFS, in group locks that of FCFS, for a doorway that may wait: of k
-    /// processes through the doorway before another begins it, one enters first.
+    /// The order of k-FCFS, in group locks that of FCFS, for a doorway that may wait. Of k
+    /// processes that complete the doorway before process q begins it, one enters before q.
     OrderedEntry,
-    /// Who is through the doorway before one that has entered began it, can enter in a bounded
-    /// number of its own steps; in group locks, if their sessions are the same.
+    /// If process p completes its doorway before process q begins its own, and q has entered, then
+    /// p can enter in a bounded number of its own steps; in group locks, if their sessions are the
+    /// same.
     Fife,
-    /// Nobody becomes enabled to enter, having come later, while another is still waiting and not
-    /// enabled; nor to leave.
+    /// No process that starts later becomes enabled to enter while an earlier process still waits
+    /// and is not enabled. The same holds for leaving.
     FifoEnabling,
-    /// Nobody is kept waiting by all standing still: to enter, while fewer than k are enabled to or
-    /// inside; or to leave.
+    /// In no endless run do all processes stay where they are although a process waits to leave, or
+    /// waits to enter while fewer than k processes are enabled to enter or inside.
     KDeadlockAvoidance,
-    /// While nobody with another session is active, a process enters in a bounded number of its own
-    /// steps.
+    /// While no process with another session is active, a process enters in a bounded number of its
+    /// own steps.
     ConcurrentEntry,
-    /// While nobody with another session is active, a process enters, even if nobody inside ever
-    /// leaves: weaker than concurrent entry, in that it may wait for steps of those who come and
-    /// go.
+    /// While no process with another session is active, a process enters, even if no process inside
+    /// ever leaves. Weaker than concurrent entry: it may wait for steps of processes that enter or
+    /// leave.
     ConcurrentOccupancy,
-    /// Who is through the doorway before everybody active with another session began it, enters in
-    /// a bounded number of its own steps.
+    /// If process p completes its doorway before every active process with another session began
+    /// its own, p enters in a bounded number of its own steps.
     StrongConcurrentEntry,
     /// No register holds a number above the stated bound.
     BoundedRegisters,
     /// An [`Invariant`] that the algorithm declares, by its name on the command line: `invariant:`
-    /// and its own.
+    /// and its own name.
     Invariant(&'static str),
 }
 
 impl Property {
-    /// Whether it speaks of algorithms for this problem.
+    /// Returns whether the property applies to algorithms for this problem.
     pub fn suits(self, problem: Problem) -> bool {
         match self {
             Self::SessionExclusion
@@ -183,65 +184,65 @@ named!(Property:
     Invariant
 );
 
-/// Something that an algorithm says of its own registers: from when a process reads a register in a
-/// line to the end of its passage, the register changes at most so many times.
+/// A statement of an algorithm about one of its registers: from when a process reads the register
+/// in a line to the end of its passage, the register changes at most `most` times.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Invariant {
     /// Its name on the command line, `invariant:` included.
     pub name: &'static str,
-    /// What it says, and where the paper does.
+    /// What the invariant says, and where the paper says it.
     pub says: &'static str,
     /// The register, by its name.
     pub register: &'static str,
     /// The line in which the process reads it.
     pub line: u32,
-    /// How many changes there may be.
+    /// How many changes are allowed.
     pub most: u32,
 }
 
-/// An algorithm with one thing changed.
+/// A copy of the algorithm with one change, to test a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mutant {
     /// Its name; `without-line-N` leaves line N out.
     pub name: &'static str,
     /// What is changed, in words.
     pub change: &'static str,
-    /// What becomes of it.
+    /// What a check says about it.
     pub fate: Fate,
 }
 
-/// Any number of attempts within a passage, where one says how many are followed.
+/// No bound on the attempts within a passage that are followed.
 pub const ANY_NUMBER: u32 = u32::MAX;
 
-/// Where to look for something.
+/// Where to look for a property.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Setting {
     /// How many processes and slots.
     pub size: Size,
-    /// On which registers.
+    /// The kind of registers.
     pub registers: RegisterKind,
     /// How many passages each process makes; `None` for no bound.
     pub passages: Option<u32>,
-    /// A process that makes any number of passages all the same.
+    /// A process that makes any number of passages nevertheless.
     pub endless: Option<usize>,
-    /// How many attempts of a passage are followed; `None` for as many as the algorithm says.
+    /// How many attempts of a passage are followed; `None` for the algorithm's own number.
     pub retries: Option<u32>,
     /// How many processes may be killed, at any step of any passage.
     pub kills: Option<u32>,
 }
 
 impl Setting {
-    /// `n` processes and `k` slots, atomic registers, any number of passages.
+    /// Returns `n` processes and `k` slots, atomic registers, any number of passages.
     pub const fn slots(n: usize, k: usize) -> Self {
         Self::sized(Size::slots(n, k))
     }
 
-    /// `n` processes and so many sessions, atomic registers, any number of passages.
+    /// Returns `n` processes and `sessions` sessions, atomic registers, any number of passages.
     pub const fn group(n: usize, sessions: usize) -> Self {
         Self::sized(Size::group(n, sessions))
     }
 
-    /// This size, atomic registers, any number of passages.
+    /// Returns this size, atomic registers, any number of passages.
     pub const fn sized(size: Size) -> Self {
         Self {
             size,
@@ -253,35 +254,35 @@ impl Setting {
         }
     }
 
-    /// The same with this many passages.
+    /// Returns the setting with this many passages.
     #[must_use]
     pub const fn passages(mut self, passages: u32) -> Self {
         self.passages = Some(passages);
         self
     }
 
-    /// The same, but that process `p` makes any number of passages.
+    /// Returns the setting in which process `p` makes any number of passages.
     #[must_use]
     pub const fn endless(mut self, p: usize) -> Self {
         self.endless = Some(p);
         self
     }
 
-    /// The same with so many attempts of each passage followed.
+    /// Returns the setting with this many attempts of each passage followed.
     #[must_use]
     pub const fn retries(mut self, retries: u32) -> Self {
         self.retries = Some(retries);
         self
     }
 
-    /// The same with at most so many processes killed, or [`ANY_NUMBER`].
+    /// Returns the setting with at most this many processes killed, or [`ANY_NUMBER`].
     #[must_use]
     pub const fn kills(mut self, most: u32) -> Self {
         self.kills = Some(most);
         self
     }
 
-    /// The same on other registers.
+    /// Returns the setting on other registers.
     #[must_use]
     pub const fn on(mut self, registers: RegisterKind) -> Self {
         self.registers = registers;
@@ -289,18 +290,18 @@ impl Setting {
     }
 }
 
-/// What a check says of a mutant.
+/// What a check says about a mutant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// The property fails, and the checker finds it there.
+    /// The property fails, and the checker finds this in the setting.
     Breaks {
         /// What fails.
         property: Property,
-        /// Where the shortest counterexample is looked for.
+        /// Where the checker looks for the shortest counterexample.
         setting: Setting,
     },
-    /// The property fails where there are too many states to search them all, and this schedule
-    /// shows it.
+    /// The property fails in a setting with too many states to search them all. This schedule shows
+    /// the failure.
     Scripted {
         /// What fails.
         property: Property,
@@ -309,7 +310,7 @@ pub enum Fate {
         /// The schedule, as `lab simulate --scheduler script:FILE` reads it.
         script: &'static str,
     },
-    /// Every claim still holds, for the reason given in the algorithm's page.
+    /// Every claim still holds, for the reason given on the algorithm's page.
     Harmless,
 }
 
@@ -339,52 +340,52 @@ pub struct Rmr {
     pub dsm: &'static str,
 }
 
-/// A number that a paper gives by a formula.
+/// A number for which a paper gives a formula.
 #[derive(Clone, Copy, Debug)]
 pub struct Formula {
-    /// The formula and where it stands.
+    /// The formula and its place in the paper.
     pub name: &'static str,
-    /// The number; `None` where it is too large to be told.
+    /// The number; `None` if it is too large.
     pub of: fn(Size) -> Option<u64>,
 }
 
-/// All that is claimed of an algorithm.
+/// All claims for an algorithm.
 #[derive(Clone, Copy, Debug)]
 pub struct Claims {
-    /// What it is for.
+    /// The problem that it solves.
     pub problem: Problem,
     /// The paper that it is taken from.
     pub paper: &'static str,
-    /// Where in the paper.
+    /// The figure or section of the paper.
     pub figure: &'static str,
-    /// What it uses.
+    /// The primitives that it uses.
     pub primitives: &'static [Primitive],
-    /// What holds in every run.
+    /// The properties that hold in every run.
     pub properties: &'static [Property],
-    /// What does not: the lab shows a run for each, in this setting.
+    /// The properties that do not hold: the lab shows a violating run for each, in this setting.
     pub refuted: &'static [(Property, Setting)],
-    /// What it declares of its own registers; those that hold are among the properties.
+    /// The invariants on its own registers. Those that hold are among the properties.
     pub invariants: &'static [Invariant],
     /// The weakest registers on which all of this holds.
     pub registers: RegisterKind,
-    /// How many processes may crash while the others still do not starve.
+    /// How many processes may crash without starvation of the live processes.
     pub crashes: fn(Size) -> usize,
     /// The largest number in a register, if there is a bound.
     pub bound: Option<fn(Size) -> u64>,
-    /// The smallest gap between two tickets that is as good as any wider one: one more than the
-    /// number of successors that are taken of a ticket before another is met. 2 where each new
-    /// ticket is one more than the largest.
+    /// The smallest gap between two tickets that is as good as any wider gap: one more than the
+    /// number of successors taken of a ticket before another ticket is met. 2 if each new ticket is
+    /// one more than the largest.
     pub gap: fn(Size) -> u32,
-    /// What the paper says of the number of values that the shared memory takes, to be shown beside
-    /// those reached.
+    /// What the paper says about the number of values that the shared memory takes, shown beside
+    /// the number reached.
     pub values: &'static [Formula],
-    /// Whether a place in line can be [abandoned](crate::Exclusion::abandon).
+    /// Whether a process can [abandon](crate::Exclusion::abandon) its place in the queue.
     pub abandons: bool,
-    /// Remote references per passage.
+    /// Remote memory references per passage.
     pub rmr: Rmr,
-    /// The fewest processes for which it makes sense.
+    /// The fewest processes for which the algorithm makes sense.
     pub min_n: usize,
-    /// The most processes that it serves; `None` if there is no such limit.
+    /// The most processes that it serves; `None` if there is no limit.
     pub max_n: Option<usize>,
     /// Its mutants.
     pub mutants: &'static [Mutant],
@@ -405,7 +406,7 @@ impl Claims {
         }
     }
 
-    /// The property of that name, an invariant that is declared here included.
+    /// Returns the property of that name, including the invariants declared here.
     pub fn property(&self, name: &str) -> Option<Property> {
         let declared = || self.invariants.iter().find(|invariant| invariant.name == name);
         name.parse()
@@ -447,7 +448,8 @@ mod tests {
         assert_eq!(format!("{:8}|", Property::Fcfs), "fcfs    |");
     }
 
-    /// Safe registers may do all that regular ones may, and these all that atomic ones may.
+    /// Safe registers may do all that regular registers may, and regular registers all that
+    /// atomic registers may.
     #[test]
     fn registers_are_listed_from_weak_to_strong() {
         assert!(RegisterKind::ALL.is_sorted());

@@ -1,22 +1,22 @@
-//! Short sequences of small numbers: a line of processes, a label, a row of colours. In one machine
-//! word where they fit.
+//! Short sequences of small numbers, such as a queue of processes, a label or a row of colours. A
+//! sequence is stored in one machine word if it fits.
 
 use alloc::{boxed::Box, vec};
 use core::fmt;
 
 use crate::{Value, plain_local};
 
-/// How many numbers there are, and how many bits each has.
+/// The length of a sequence, and the bits of each number in it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Format {
-    /// How many.
+    /// The length of the sequence.
     pub len: u16,
-    /// Bits of each, from 1 to 32.
+    /// Bits of each number, from 1 to 32.
     pub width: u8,
 }
 
 impl Format {
-    /// `len` numbers from 0 to `most`.
+    /// The format for `len` numbers from 0 to `most`.
     pub const fn up_to(most: usize, len: usize) -> Self {
         let width = usize::BITS - most.leading_zeros();
         Self { len: len as u16, width: if width == 0 { 1 } else { width as u8 } }
@@ -31,7 +31,8 @@ impl Format {
         (1 << self.width) - 1
     }
 
-    /// Where digit `i` is when there are many: the word, and how far up in it.
+    /// Returns the word that holds digit `i` and the digit's shift in it, for a sequence of many
+    /// words.
     fn place(self, i: usize) -> (usize, usize) {
         let width = usize::from(self.width);
         let per_word = u64::BITS as usize / width;
@@ -39,7 +40,7 @@ impl Format {
     }
 }
 
-/// So many small numbers.
+/// A sequence of small numbers.
 ///
 /// ```
 /// use doorway_core::digits::{Digits, Format};
@@ -56,14 +57,14 @@ pub struct Digits {
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Cells {
     Word(u128),
-    /// In the lab, where values may be of any size: as many digits to a word as fit whole.
+    /// For long values, which only the lab has: each word holds as many whole digits as fit.
     Many(Box<[u64]>),
 }
 
 plain_local!(Digits);
 
 impl Digits {
-    /// All of them the same.
+    /// Returns a sequence in which every number is `fill`.
     pub fn new(format: Format, fill: u32) -> Self {
         let cells = if format.bits() > u128::BITS {
             let (last, _) = format.place(usize::from(format.len) - 1);
@@ -76,21 +77,21 @@ impl Digits {
         digits
     }
 
-    /// How many there are.
+    /// Returns the length of the sequence.
     #[inline(always)]
     pub fn len(&self) -> usize {
         usize::from(self.format.len)
     }
 
-    /// Whether there are none.
+    /// Returns whether the sequence is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Number `i`.
+    /// Returns number `i`.
     ///
     /// # Panics
-    /// If there are not as many.
+    /// If the sequence has no number `i`.
     #[inline(always)]
     pub fn get(&self, i: usize) -> u32 {
         match &self.cells {
@@ -106,10 +107,10 @@ impl Digits {
         }
     }
 
-    /// Makes number `i` this one.
+    /// Sets number `i`.
     ///
     /// # Panics
-    /// If there are not as many, or the number has too many bits.
+    /// If the sequence has no number `i`, or `number` has too many bits.
     #[inline(always)]
     pub fn set(&mut self, i: usize, number: u32) {
         assert!(
@@ -132,11 +133,12 @@ impl Digits {
         }
     }
 
-    /// The first of them that differs from another sequence of the same format.
+    /// Returns the first index at which two sequences of the same format differ.
     #[inline]
     pub fn first_difference(&self, other: &Self) -> Option<usize> {
         match (&self.cells, &other.cells) {
-            // All at once: the lowest bit that differs is in the first digit that does.
+            // One comparison for all digits: the lowest differing bit is in the first differing
+            // digit.
             (Cells::Word(a), Cells::Word(b)) => {
                 (a != b).then(|| ((a ^ b).trailing_zeros() / u32::from(self.format.width)) as usize)
             }
@@ -144,7 +146,7 @@ impl Digits {
         }
     }
 
-    /// All of them in order.
+    /// Returns all numbers in order.
     #[inline(always)]
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.len()).map(|i| self.get(i))

@@ -1,5 +1,5 @@
-//! The engines that the product ships, generic over the same memory traits as the papers'
-//! algorithms, so that the checker explores what users run.
+//! The engines of the product, generic over the same memory traits as the papers' algorithms. So
+//! the checker explores the code that users run.
 
 pub mod group_lock;
 pub mod named_lock;

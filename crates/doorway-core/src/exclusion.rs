@@ -1,4 +1,4 @@
-//! What an algorithm is: three sections of code, and the claims that it makes.
+//! What an algorithm is: three sections of code, and its claims.
 
 use alloc::{string::String, vec, vec::Vec};
 use core::fmt;
@@ -10,8 +10,8 @@ use crate::{Claims, Layout, Local, Memory, Session};
 pub struct Size {
     /// Processes, with ids `0..n`.
     pub n: usize,
-    /// Slots: how many may be in the critical section at once. In group locks as many as there are
-    /// processes.
+    /// Slots: how many processes may be in the critical section at once. In group locks, as many as
+    /// there are processes.
     pub k: usize,
     /// Sessions, for group locks; 0 elsewhere.
     pub sessions: usize,
@@ -35,14 +35,14 @@ impl Size {
 }
 
 impl Size {
-    /// How many processes that conflict with it one process may not overtake, all of them at once:
-    /// as many as there are slots, and one where there are sessions.
+    /// Returns how many conflicting processes, taken together, a process may not overtake: as many
+    /// as there are slots, or one where there are sessions.
     pub const fn in_order(self) -> usize {
         if self.sessions == 0 { self.k } else { 1 }
     }
 }
 
-/// As in a sentence: `n = 3, k = 2` or `n = 3, 2 sessions`.
+/// Formats the size for use in a sentence: `n = 3, k = 2` or `n = 3, 2 sessions`.
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.sessions {
@@ -53,35 +53,36 @@ impl fmt::Display for Size {
     }
 }
 
-/// An algorithm cannot serve that size.
+/// The error for a size that an algorithm cannot serve.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Unfit(pub String);
 
-/// What there is to know about an algorithm before it runs.
+/// What is known about an algorithm before it runs.
 pub trait Algorithm: Sized + Sync {
-    /// Its name, as on the command line.
+    /// The algorithm's name on the command line.
     const NAME: &'static str;
 
-    /// Which of several under one name, as on the command line: the kind of timestamps. `None` if
-    /// it is the only one.
+    /// The variant's name on the command line if several algorithms share one name: the kind of
+    /// timestamps. `None` if there is only one variant.
     const VARIANT: Option<&'static str> = None;
 
     /// How many [attempts](Memory::attempts) within a passage the checker follows unless told
-    /// otherwise; `None` if there are no attempts. Where there are, runs are finite only with
-    /// attempts and passages bounded.
+    /// otherwise; `None` if there are no attempts. With attempts, runs are finite only if both
+    /// attempts and passages are bounded.
     const ATTEMPTS: Option<u32> = None;
 
-    /// What the paper says about it, as data: the lab turns each claim into a check.
+    /// What the paper claims for the algorithm, as data. The lab turns each claim into a check.
     const CLAIMS: Claims;
 
-    /// Asks for the registers.
+    /// Requests the algorithm's registers from the layout.
     ///
     /// # Errors
     /// When the algorithm cannot serve that size.
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit>;
 
-    /// Lays out an instance for a size that the claims allow, as the named mutant if there is one.
+    /// Lays out an instance for a size that the claims allow, as the named mutant if `mutant` names
+    /// one.
     ///
     /// # Errors
     /// When the algorithm cannot serve that size.
@@ -93,22 +94,23 @@ pub trait Algorithm: Sized + Sync {
 
 /// An algorithm as code: doorway, waiting, exit.
 ///
-/// Nothing survives from section to section but the `Pass`, and nothing from passage to passage but
-/// the `Keep`. Between `waiting` and `exit` the process is in the critical section. A process's own
-/// registers, of which it is the only writer, are known to it: it keeps a copy in `Pass` or `Keep`
-/// and does not read them.
+/// The code carries nothing from section to section but the `Pass`, and nothing from passage to
+/// passage but the `Keep`. Between `waiting` and `exit` the process is in the critical section. A
+/// process knows its own registers, because it is their only writer: it keeps a copy of them in
+/// `Pass` or `Keep` and does not read them.
 pub trait Exclusion<M: Memory>: Algorithm {
     /// What a process asks for on arrival: `()` except in group locks.
     type Request: Request;
-    /// What passes from section to section.
+    /// What a process carries from section to section.
     type Pass: Local;
-    /// What passes from passage to passage.
+    /// What a process carries from passage to passage.
     type Keep: Local;
 
-    /// What process `p` keeps before its first passage.
+    /// Returns what process `p` keeps before its first passage.
     fn keep(&self, p: usize) -> Self::Keep;
 
-    /// The first part of entry: bounded, never waits; afterwards the place in line is fixed.
+    /// Runs the first part of the entry section, which is bounded and never waits. Afterwards the
+    /// place in the queue is fixed.
     ///
     /// # Errors
     /// When the memory halts the process.
@@ -120,24 +122,24 @@ pub trait Exclusion<M: Memory>: Algorithm {
         keep: Self::Keep,
     ) -> Result<Self::Pass, M::Halt>;
 
-    /// The rest of entry. Returns when `p` may go in.
+    /// Runs the rest of the entry section. Returns when `p` may enter the critical section.
     ///
     /// # Errors
     /// When the memory halts the process, or the wait is given up.
     fn waiting(&self, m: &mut M, p: usize, pass: Self::Pass) -> Result<Self::Pass, M::Halt>;
 
-    /// What to do on leaving the critical section.
+    /// Runs the exit section, on leaving the critical section.
     ///
     /// # Errors
     /// When the memory halts the process.
     fn exit(&self, m: &mut M, p: usize, pass: Self::Pass) -> Result<Self::Keep, M::Halt>;
 
-    /// Leaves the line instead of going in: what to do with the doorway's `Pass` when `waiting` was
-    /// given up at one of its waits. `None` where the algorithm has no way to.
+    /// Leaves the queue instead of entering, after `waiting` was given up at one of its waits.
+    /// `pass` is the doorway's `Pass`. Returns `None` if the algorithm cannot abandon a place.
     ///
-    /// Exclusion and order hold however often this is done. Progress holds as long as nobody does
-    /// it for ever: who comes, gives up and comes again can be seen in its doorway each time that
-    /// somebody looks.
+    /// Exclusion and order hold however often processes abandon places. Progress holds as long as
+    /// no process does so forever: a process that enters, gives up and enters again may be in its
+    /// doorway each time that another process looks.
     fn abandon(
         &self,
         m: &mut M,
@@ -148,9 +150,9 @@ pub trait Exclusion<M: Memory>: Algorithm {
         None
     }
 
-    /// What there is to see when `p` has been killed, wherever it was: one access. The lab makes it
-    /// in the name of `p`, which then is another process in the same place, with this `Keep`.
-    /// `None` where nobody would notice.
+    /// Records that `p` has been killed, wherever it was, for other processes to see: one access.
+    /// The lab makes it in the name of `p`. From then on `p` is another process in the same place,
+    /// with the returned `Keep`. Returns `None` if no process would notice the death.
     fn killed(&self, m: &mut M, p: usize) -> Option<Result<Self::Keep, M::Halt>> {
         let _ = (m, p);
         None
@@ -159,10 +161,10 @@ pub trait Exclusion<M: Memory>: Algorithm {
 
 /// What a process asks for on arrival.
 pub trait Request: Local {
-    /// All that may be asked for: the checker tries each.
+    /// Returns all possible requests. The checker tries each.
     fn all(size: Size) -> Vec<Self>;
 
-    /// The session that this asks for; [`Session::NONE`] except in group locks.
+    /// Returns the session of this request; [`Session::NONE`] except in group locks.
     fn session(&self) -> Session {
         Session::NONE
     }
@@ -174,10 +176,10 @@ impl Request for () {
     }
 }
 
-/// All processes but `p`.
+/// Returns all processes but `p`.
 ///
-/// One filtered range rather than two ranges one after the other: a loop over it has its body
-/// compiled once, and therefore inline.
+/// This is one filtered range, not two ranges one after the other: the body of a loop over it is
+/// compiled once, and therefore inlined.
 #[inline(always)]
 pub fn others(p: usize, n: usize) -> impl Iterator<Item = usize> + Clone {
     (0..n).filter(move |&i| i != p)

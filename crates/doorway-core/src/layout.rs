@@ -6,15 +6,15 @@
 //! ```text
 //! line 0 … n-1      the first LINE registers of process 0 … n-1   (a band)
 //! line n … 2n-1     the next LINE registers of process 0 … n-1, and so on
-//! then              one line for each register that lives with nobody
+//! then              one line for each register without a home process
 //! ```
 //!
-//! So an array over the processes always has the stride `LINE`, a constant: natively,
-//! `ticket.at(i)` is a shift and an addition. The constructor runs twice, as only the first run
-//! tells how many bands come before nobody's lines.
+//! So an array over the processes always has the constant stride `LINE`: natively, `ticket.at(i)`
+//! is a shift and an addition. The constructor runs twice, because only the first run tells how
+//! many bands come before the lines without a home process.
 //!
-//! Values of more than 64 bits live in a second arena just like it, of double words, half as many
-//! to a line.
+//! Values of more than 64 bits live in a second arena of the same form, made of double words. Its
+//! lines have half as many words.
 
 use alloc::{boxed::Box, string::String, vec, vec::Vec};
 use core::{fmt, ops::Range};
@@ -31,11 +31,11 @@ use crate::Value;
 /// Words per line of the arena: two cache lines of the hardware, which prefetches them in pairs.
 pub const LINE: usize = 16;
 
-/// The process in whose memory a register lives. The DSM cost model counts by it; natively it
-/// decides the cache line.
+/// The process in whose memory a register lives. The DSM cost model counts remote references by it.
+/// Natively it decides the cache line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Home {
-    /// Remote to everybody.
+    /// Remote to every process.
     Nobody,
     /// Local to this process.
     Process(usize),
@@ -44,7 +44,7 @@ pub enum Home {
 /// Where the registers of an array live.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Homes {
-    /// All remote to everybody.
+    /// All registers are remote to every process.
     Nobody,
     /// Element `i` with process `i`; in a grid, all of column `i`.
     Column,
@@ -62,19 +62,20 @@ impl<T: Value> Register<T> {
         Self { index, format }
     }
 
-    /// The word of the arena that holds it, or the double word if its values are [wide](is_wide).
+    /// Returns the index of the arena's word, or of its double word if the values are
+    /// [wide](is_wide).
     #[inline(always)]
     pub fn index(self) -> usize {
         self.index
     }
 
-    /// What it takes to read its words.
+    /// Returns what is needed to decode the register's words.
     #[inline(always)]
     pub fn format(self) -> T::Format {
         self.format
     }
 
-    /// Which of the layout's cells it is: a number that no other register has.
+    /// Returns the register's number in the layout, which no other register has.
     #[inline(always)]
     pub fn id(self) -> usize {
         id(self.index, is_wide::<T>(self.format))
@@ -94,7 +95,7 @@ impl<T: Value> fmt::Debug for Register<T> {
     }
 }
 
-/// Whether values of this format take a double word.
+/// Returns whether values of this format take a double word.
 #[inline(always)]
 pub fn is_wide<T: Value>(format: T::Format) -> bool {
     T::bits(format) > u64::BITS
@@ -105,7 +106,7 @@ fn id(index: usize, wide: bool) -> usize {
     index << 1 | usize::from(wide)
 }
 
-/// Registers per line.
+/// Returns how many registers fit in a line.
 #[inline(always)]
 fn stride<T: Value>(format: T::Format) -> usize {
     if is_wide::<T>(format) { LINE / 2 } else { LINE }
@@ -119,7 +120,7 @@ pub struct Array<T: Value> {
 }
 
 impl<T: Value> Array<T> {
-    /// Register `i`.
+    /// Returns register `i`.
     #[inline(always)]
     pub fn at(&self, i: usize) -> Register<T> {
         Register::at(self.base + i * stride::<T>(self.format), self.format)
@@ -134,7 +135,7 @@ pub struct Grid<T: Value> {
 }
 
 impl<T: Value> Grid<T> {
-    /// Register `[row][column]`.
+    /// Returns register `[row][column]`.
     #[inline(always)]
     pub fn at(&self, row: usize, column: usize) -> Register<T> {
         Register::at(self.places.index(stride::<T>(self.format), row, column), self.format)
@@ -149,7 +150,7 @@ pub struct Layout {
     mutant: Option<&'static str>,
 }
 
-/// Where the next register goes.
+/// The allocator of one arena: where the next register goes.
 struct Arena {
     /// Registers per line.
     line: usize,
@@ -157,7 +158,7 @@ struct Arena {
     bands: usize,
     /// Registers so far of each process.
     used: Vec<usize>,
-    /// Registers so far of nobody.
+    /// Registers so far without a home process.
     nobody: usize,
 }
 
@@ -166,7 +167,7 @@ impl Arena {
         Self { line, bands, used: vec![0; n], nobody: 0 }
     }
 
-    /// The same, empty, with as many bands as have turned out to be needed.
+    /// Returns an empty arena with as many bands as the count has shown to be needed.
     fn again(&self) -> Self {
         let most = self.used.iter().copied().max().unwrap_or(0);
         Self::new(self.used.len(), self.line, most.div_ceil(self.line))
@@ -176,14 +177,15 @@ impl Arena {
         (self.bands * self.used.len() + self.nobody) * self.line
     }
 
-    /// Makes room for as many registers of nobody; the first of them is here.
+    /// Makes room for registers without a home process; returns the index of the first.
     fn nobodys(&mut self, registers: usize) -> usize {
         self.nobody += registers;
         (self.bands * self.used.len() + self.nobody - registers) * self.line
     }
 
-    /// Makes room for as many registers with each of the first processes, all of them at the same
-    /// place in their own; `None` if these have been given more of them or fewer before.
+    /// Makes room for `rows` registers with each of the first `columns` processes, at the same
+    /// place in each process's own registers. Returns `None` if these processes have unequal
+    /// numbers of registers.
     fn columns(&mut self, rows: usize, columns: usize) -> Option<Places> {
         let n = self.used.len();
         let used = &mut self.used[..columns];
@@ -195,7 +197,7 @@ impl Arena {
         Some(Places { base: 0, first, step: 1, band: n * self.line })
     }
 
-    /// Makes room for one register; it is here.
+    /// Makes room for one register; returns its index.
     fn one(&mut self, home: Home) -> usize {
         match home {
             Home::Process(p) => {
@@ -209,10 +211,10 @@ impl Arena {
 }
 
 impl Layout {
-    /// Lays out what `build` asks for, for `n` processes, and gives back what it built.
+    /// Lays out what `build` requests, for `n` processes, and returns what it built.
     ///
     /// # Errors
-    /// Whatever `build` returns: an algorithm refuses sizes that it cannot serve.
+    /// Returns the error of `build`: an algorithm refuses sizes that it cannot serve.
     pub fn build<A, E>(
         n: usize,
         mutant: Option<&'static str>,
@@ -227,58 +229,58 @@ impl Layout {
         Ok((built, placing))
     }
 
-    /// Whether this instance is built as the named mutant. Always false outside the lab.
+    /// Returns whether this instance is built as the named mutant. Always false outside the lab.
     pub fn mutant(&self, name: &str) -> bool {
         self.mutant == Some(name)
     }
 
-    /// How many registers there are.
+    /// Returns how many registers there are.
     pub fn registers(&self) -> usize {
         self.blocks.last().map_or(0, |block| block.first + block.registers())
     }
 
-    /// The registers, in the order in which they were asked for.
+    /// Returns the registers, in the order in which they were requested.
     pub fn cells(&self) -> impl ExactSizeIterator<Item = Cell<'_>> + Clone {
         (0..self.registers()).map(|number| self.cell(number))
     }
 
-    /// One of them, by its place in that order.
+    /// Returns one register, by its position in that order.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If there is no such register.
     pub fn cell(&self, number: usize) -> Cell<'_> {
         let after = self.blocks.partition_point(|block| block.first <= number);
         self.blocks[after - 1].cell(number)
     }
 
-    /// The place in that order of the register with this [`id`](Register::id).
+    /// Returns the position of the register with this [`id`](Register::id).
     pub fn find(&self, id: usize) -> Option<usize> {
         self.blocks.iter().find_map(|block| block.find(id))
     }
 
-    /// The register of this name, with its place in that order.
+    /// Returns the register of this name, with its position.
     pub fn named(&self, name: &str) -> Option<(usize, Cell<'_>)> {
         self.cells().enumerate().find(|(_, cell)| cell.name() == name)
     }
 
-    /// The places in that order of the registers that were asked for under this name: all elements
-    /// of an array or a table. Takes no time to speak of, however many there are.
+    /// Returns the positions of the registers that were requested under this name: all elements of
+    /// an array or a table. Fast, however many they are.
     pub fn block(&self, name: &str) -> Option<Range<usize>> {
         let block = self.blocks.iter().find(|block| block.name == name)?;
         Some(block.first..block.first + block.registers())
     }
 
-    /// How many words an arena for this layout needs.
+    /// Returns how many words an arena for this layout needs.
     pub fn words(&self) -> usize {
         self.words.len()
     }
 
-    /// How many double words it needs besides.
+    /// Returns how many double words it needs in addition.
     pub fn doubles(&self) -> usize {
         self.doubles.len()
     }
 
-    /// One register.
+    /// Requests one register.
     pub fn register<T: Value<Format = ()>>(
         &mut self,
         name: &str,
@@ -288,7 +290,7 @@ impl Layout {
         self.formatted(name, home, init, ())
     }
 
-    /// One register whose values have a format.
+    /// Requests one register whose values have a format.
     pub fn formatted<T: Value>(
         &mut self,
         name: &str,
@@ -301,11 +303,11 @@ impl Layout {
         Register::at(base, format)
     }
 
-    /// `len` registers.
+    /// Requests `len` registers.
     ///
     /// # Panics
-    /// If the elements live with the processes and some process has been given more registers than
-    /// another before. Take single registers then, or ask for the arrays first.
+    /// If the elements live with the processes and these processes have unequal numbers of
+    /// registers so far. Then use single registers, or request the arrays first.
     pub fn array<T: Value<Format = ()>>(
         &mut self,
         name: &str,
@@ -316,7 +318,7 @@ impl Layout {
         self.formatted_array(name, len, homes, init, ())
     }
 
-    /// `len` registers whose values have a format.
+    /// Requests `len` registers whose values have a format.
     ///
     /// # Panics
     /// As for an [`array`](Self::array).
@@ -334,7 +336,7 @@ impl Layout {
         Array { base, format }
     }
 
-    /// `rows × columns` registers.
+    /// Requests `rows × columns` registers.
     ///
     /// # Panics
     /// As for an [`array`](Self::array).
@@ -352,7 +354,7 @@ impl Layout {
         self.formatted_grid(name, (rows, columns), homes, init, ())
     }
 
-    /// `rows × columns` registers whose values have a format.
+    /// Requests `rows × columns` registers whose values have a format.
     ///
     /// # Panics
     /// As for an [`array`](Self::array).
@@ -396,7 +398,7 @@ impl Layout {
         }
     }
 
-    /// Notes what was asked for.
+    /// Records what was requested.
     fn keep<T: Value>(
         &mut self,
         name: &str,
@@ -419,11 +421,12 @@ impl Layout {
         });
     }
 
-    /// Declares which values the registers that were asked for under this name may hold. A read of
+    /// Declares which values the registers that were requested under this name may hold. A read of
     /// a safe register that overlaps a write returns any of them. The checker refuses an algorithm
     /// that writes another value, or begins with one; natively nothing is checked.
     ///
-    /// Types of few values (`bool`, tickets) say so themselves; this is for the others.
+    /// Types with few values (`bool`, tickets) declare their values themselves. This method is for
+    /// all other types.
     ///
     /// ```
     /// # use doorway_core::{Homes, Layout};
@@ -435,8 +438,8 @@ impl Layout {
     /// ```
     ///
     /// # Panics
-    /// If there are no such registers, if they are of another type, or if a value holds a ticket:
-    /// tickets are relabelled, so that no list of them means anything.
+    /// If there are no such registers, if they are of another type, or if a value holds a ticket.
+    /// Tickets are relabelled, so no list of them has a meaning.
     pub fn domain<T: Value>(&mut self, name: &str, values: impl IntoIterator<Item = T>) {
         let block = self.blocks.iter_mut().rev().find(|block| block.name == name);
         let Some(block) = block else {
@@ -453,10 +456,10 @@ impl Layout {
         block.domain = Some(values.collect());
     }
 
-    /// Has a register hold something else at the start than those it was asked for with.
+    /// Gives a register an initial value other than that of the registers requested with it.
     ///
     /// # Panics
-    /// If it is not of this layout.
+    /// If the register is not in this layout.
     pub fn begin<T: Value>(&mut self, register: Register<T>, init: T) {
         let number = self.find(register.id()).expect("it is of this layout");
         let after = self.blocks.partition_point(|block| block.first <= number);

@@ -8,11 +8,11 @@
 //! - in `doorway-lab`'s simulator, which counts remote memory references;
 //! - in `doorway-lab`'s checker, which explores every interleaving.
 //!
-//! An algorithm is an [`Exclusion`]: a doorway, a waiting section, an exit section. What is said of
-//! it is in its [`Claims`]. [`for_each_algorithm!`] lists them all.
+//! An algorithm is an [`Exclusion`]: a doorway, a waiting section and an exit section. Its
+//! [`Claims`] say what holds for it. [`for_each_algorithm!`] lists all algorithms.
 //!
-//! What this crate does not do: it does not park threads, hand out guards or find out who is dead.
-//! It is what such things are built of.
+//! This crate does not park threads, does not hand out RAII guards and does not detect dead
+//! processes. It is the base for code that does.
 
 #![no_std]
 #![forbid(unsafe_code)]

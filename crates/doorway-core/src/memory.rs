@@ -1,17 +1,16 @@
 //! What an algorithm may do to shared memory: one trait per primitive.
 //!
-//! An algorithm's bound is the paper's "instructions used" column: code that is generic over
-//! [`Registers`] provably reads and writes and does nothing else. Every shared access is one method
-//! call that ends in `?`. Natively [`Halt`](Memory::Halt) is
-//! [`Infallible`](core::convert::Infallible) and the `?` vanishes; in the lab it is where a process
-//! stops, because it has to wait for its turn or because it crashed.
+//! The bound of an algorithm's type parameter is the paper's "instructions used" column: code that
+//! is generic over [`Registers`] provably reads and writes and does nothing else. Every shared
+//! access is one method call that ends in `?`. Natively [`Halt`](Memory::Halt) is
+//! [`Infallible`](core::convert::Infallible) and the `?` vanishes. In the lab a process stops at
+//! the `?`, because it has to wait for its turn or because it crashed.
 //!
-//! Loops that access memory are written with the combinators below. After each iteration everything
-//! that was read in it is forgotten, except what the loop carries; after the loop, everything
-//! except its result. That costs nothing natively and keeps the lab's local states few. It is also
-//! a promise that the code makes: **closures are pure**. They take what they need from their
-//! arguments and change nothing that they capture. The bounds `Fn` and `Sync` enforce this for
-//! variables and cells:
+//! Loops that access memory use the combinators below. After each iteration the process forgets
+//! everything that it read in it, except what the loop carries; after the loop, everything except
+//! the result. That costs nothing natively and keeps the lab's local states few. In return the code
+//! promises that **closures are pure**: they take what they need from their arguments and change
+//! nothing that they capture. The bounds `Fn` and `Sync` enforce this for variables and cells:
 //!
 //! ```compile_fail,E0594
 //! fn count<M: doorway_core::Memory>(m: &mut M) -> Result<u32, M::Halt> {
@@ -35,7 +34,7 @@
 //! }
 //! ```
 //!
-//! Types do not keep an atomic, a mutex or a static out. Before each check the lab runs processes
+//! Types do not rule out an atomic, a mutex or a static. Before each check the lab runs processes
 //! that forget beside processes that forget nothing, and refuses an algorithm for which the two
 //! differ.
 
@@ -62,27 +61,28 @@ pub trait Memory: Sized {
         let _ = line;
     }
 
-    /// Whether this is the run of the named mutant: always false, and folded away, outside the lab.
+    /// Returns whether this is a run of the named mutant. Always false outside the lab, and folded
+    /// away.
     #[inline(always)]
     fn mutant(&self, name: &str) -> bool {
         let _ = name;
         false
     }
 
-    /// Whether this is the run of the mutant `without-line-LINE`, which leaves that line out.
+    /// Returns whether this is a run of the mutant `without-line-LINE`, which leaves that line out.
     #[inline(always)]
     fn drops(&self, line: u32) -> bool {
         let _ = line;
         false
     }
 
-    /// Called between the rounds of a loop that waits; `round` counts them from 0.
+    /// Pauses between the rounds of a loop that waits; `round` counts them from 0.
     ///
     /// # Errors
-    /// When the wait is to be given up, in memories that can.
+    /// In some memories, when the wait is to be given up.
     fn relax(&mut self, round: u32) -> Result<(), Self::Halt>;
 
-    /// `for i in items { body(i) }`.
+    /// Runs `for i in items { body(i) }`.
     ///
     /// # Errors
     /// When the body stops.
@@ -93,8 +93,8 @@ pub trait Memory: Sized {
         I: IntoIterator<Item = usize> + Sync,
         F: Fn(&mut Self, usize) -> Result<(), Self::Halt> + Sync,
     {
-        // The iterator's own loop, not `for`: a filtered range then is one plain loop and not one
-        // in another.
+        // The iterator's own loop, not `for`: a filtered range is then one plain loop, not two
+        // nested loops.
         items.into_iter().try_for_each(|i| body(self, i))
     }
 
@@ -135,7 +135,7 @@ pub trait Memory: Sized {
         Ok(carried)
     }
 
-    /// The first of `items` for which the body says yes.
+    /// Returns the first of `items` for which the body returns true.
     ///
     /// # Errors
     /// When the body stops.
@@ -154,8 +154,8 @@ pub trait Memory: Sized {
         Ok(None)
     }
 
-    /// Goes round until the body breaks, carrying a state: a scan that is repeated, a wait on
-    /// several registers.
+    /// Repeats the body until it breaks, carrying a state: a repeated scan, or a wait on several
+    /// registers.
     ///
     /// # Errors
     /// When the body stops, or the wait is given up.
@@ -178,9 +178,9 @@ pub trait Memory: Sized {
         }
     }
 
-    /// The same, of rounds that are attempts at something rather than looks: in some runs there is
-    /// no end of them, so the checker counts them and follows a process only through so many in one
-    /// passage.
+    /// Repeats like [`repeat`](Self::repeat), but each round is an attempt and not a look. Some
+    /// runs have endlessly many attempts, so the checker counts them and follows a process only
+    /// through a limited number in one passage.
     ///
     /// # Errors
     /// When the body stops, or the wait is given up.
@@ -195,7 +195,7 @@ pub trait Memory: Sized {
         self.repeat(init, body)
     }
 
-    /// A subroutine: what it read is forgotten, its result is not.
+    /// Runs a subroutine: what it read is forgotten, its result is not.
     ///
     /// # Errors
     /// When the body stops.
@@ -210,8 +210,8 @@ pub trait Memory: Sized {
     }
 }
 
-/// Lets a round of waiting pass; gives the number of the next. Cold, so that the code of a process
-/// that need not wait runs straight through and has the machine's registers to itself.
+/// Lets a round of waiting pass; returns the number of the next round. Cold, so that the code of a
+/// process that need not wait runs straight through and has all machine registers to itself.
 #[cold]
 #[inline]
 fn once_more<M: Memory>(m: &mut M, round: u32) -> Result<u32, M::Halt> {

@@ -2,15 +2,15 @@
 //!
 //! # Ordering
 //!
-//! Every algorithm here is proved for registers that take effect one after the other. The doorways
-//! stand on a store followed by a load of *another* register
-//! (`Doorway[p] := true; read Ticket[i]`), the one pair that release and acquire do not keep in
-//! order. So every access is sequentially consistent ([`AtomicU64`]'s [`Word`]): on x86-64 a load
-//! is a plain `mov` and a store an `xchg`. Weaker orders have to be argued for each algorithm
-//! apart, and none is. [`Fenced`] words have the same order by fences, and are only ever loaded and
-//! stored.
+//! Every algorithm here is proved for registers whose accesses take effect one after the other. The
+//! doorways rely on a store followed by a load of *another* register
+//! (`Doorway[p] := true; read Ticket[i]`). This is the one pair that release and acquire do not
+//! keep in order. So every access is sequentially consistent ([`AtomicU64`]'s [`Word`]): on x86-64
+//! a load is a plain `mov` and a store an `xchg`. Weaker orders would need an argument for each
+//! algorithm, and no algorithm has one. [`Fenced`] words have the same order by fences, and are
+//! only ever loaded and stored.
 //!
-//! Values of more than 64 bits are held in double words ([`AtomicU128`]), by the processor's
+//! Values of more than 64 bits live in double words ([`AtomicU128`]) and use the processor's
 //! 128-bit compare-and-swap.
 //!
 //! [`Word`] is a trait so that the same memory also runs on loom's atomics (see `tests/loom.rs`).
@@ -35,11 +35,11 @@ use crate::{
     Transactions, Unfit, Value, engines::named_lock::Mortal, layout::is_wide,
 };
 
-/// How to pass the time while waiting, and whether to go on.
+/// How a waiting process passes the time, and whether it goes on.
 pub trait Relax {
     /// Why a wait is given up; [`Infallible`] if it never is.
     type Halt;
-    /// Called after each unsuccessful look; `round` counts them from 0.
+    /// Passes the time after each unsuccessful look; `round` counts them from 0.
     ///
     /// # Errors
     /// To give up. The caller may then [`abandon`](crate::Exclusion::abandon) its place.
@@ -59,19 +59,19 @@ impl Relax for Spin {
     }
 }
 
-/// Spins briefly with growing pauses, then yields to the operating system: right wherever there may
-/// be fewer cores than processes, because the one waited for may need this very core.
+/// Spins briefly with growing pauses, then yields to the operating system. Right wherever there may
+/// be fewer cores than processes, because the awaited process may need this very core.
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Backoff;
 
 #[cfg(feature = "std")]
 impl Backoff {
-    /// Rounds that spin, 1 + 2 + 4 + … pauses, well under a microsecond together.
+    /// Rounds that spin: 1 + 2 + 4 + … pauses, well under a microsecond together.
     const SPINS: u32 = 5;
 
-    /// Out of line: it is called from every wait of an algorithm, and none of them is the better
-    /// for having it inside.
+    /// Out of line: every wait of an algorithm calls it, and no wait is faster with this code
+    /// inside.
     #[cold]
     #[inline(never)]
     fn pause(round: u32) {
@@ -105,12 +105,12 @@ pub struct Native<'a, R, W = AtomicU64> {
 }
 
 impl<'a, R: Relax, W: Word> Native<'a, R, W> {
-    /// A view of words that hold an arena; `seed` feeds [`Coins::choose`].
+    /// Returns a view of the words of an arena; `seed` feeds [`Coins::choose`].
     pub fn new(words: &'a [W], relax: R, seed: u64) -> Self {
         Self { words, doubles: &[], relax, random: seed }
     }
 
-    /// The same view with the double words of the arena, for layouts that ask for some.
+    /// Returns the view with the arena's double words added, for layouts that need them.
     #[must_use]
     pub fn with_doubles(mut self, doubles: &'a [AtomicU128]) -> Self {
         self.doubles = doubles;
@@ -127,12 +127,12 @@ impl<'a, R: Relax, W: Word> Native<'a, R, W> {
         z ^ (z >> 31)
     }
 
-    /// How this view waits.
+    /// Returns how this view waits.
     pub fn relax_mut(&mut self) -> &mut R {
         &mut self.relax
     }
 
-    /// What the register's word holds.
+    /// Returns what the register's word holds.
     #[inline(always)]
     fn load<T: Value>(&self, register: Register<T>) -> u128 {
         if is_wide::<T>(register.format()) {
@@ -144,7 +144,7 @@ impl<'a, R: Relax, W: Word> Native<'a, R, W> {
 }
 
 impl<R: Relax, W: ReadModifyWrite> Native<'_, R, W> {
-    /// Writes `new` if the register's word is `old`; gives back what it was.
+    /// Writes `new` if the register's word is `old`; returns the previous word.
     #[inline(always)]
     fn exchange<T: Value>(&self, register: Register<T>, old: u128, new: u128) -> u128 {
         if is_wide::<T>(register.format()) {
@@ -194,7 +194,6 @@ impl<R: Relax, W: ReadModifyWrite> CompareAndSwap for Native<'_, R, W> {
     }
 }
 
-/// A thread does not die but with all others, so nobody is ever found dead.
 impl<R: Relax, W: Word> Coins for Native<'_, R, W> {
     #[inline]
     fn choose(&mut self, outcomes: u32) -> Result<u32, R::Halt> {
@@ -208,6 +207,7 @@ impl<R: Relax, W: Word> Coins for Native<'_, R, W> {
     }
 }
 
+/// A thread dies only together with all other threads of its process, so no death is ever found.
 impl<R: Relax, W: Word> Mortal for Native<'_, R, W> {}
 
 impl<R: Relax, W: ReadModifyWrite> Swap for Native<'_, R, W> {
@@ -230,7 +230,7 @@ impl<R: Relax, W: ReadModifyWrite> FetchAndAdd for Native<'_, R, W> {
 }
 
 impl<R: Relax, W: ReadModifyWrite> Transactions for Native<'_, R, W> {
-    /// A compare-and-swap loop on the word: lock-free, and one step to everybody else.
+    /// A compare-and-swap loop on the word: lock-free, and one step to every other process.
     #[inline]
     fn transact<T: Value, A: Local, F>(
         &mut self,
@@ -244,7 +244,7 @@ impl<R: Relax, W: ReadModifyWrite> Transactions for Native<'_, R, W> {
         loop {
             let (next, answer) = change(T::from_word(held, variable.format()));
             let next = next.word();
-            // A transaction that changes nothing is a read, and was done when it read.
+            // A transaction that changes nothing is a read, and its read has taken effect.
             if next == held {
                 return Ok(answer);
             }
@@ -259,11 +259,10 @@ impl<R: Relax, W: ReadModifyWrite> Transactions for Native<'_, R, W> {
 
 /// Sets the words of an arena to a layout's initial values.
 ///
-/// The words may be anybody's: a mapped file, a device. Whoever calls this makes sure that nobody
+/// The words may come from anywhere: a mapped file, a device. The caller makes sure that no process
 /// uses them yet.
 ///
-/// # Panics
-/// If there are fewer than [`Layout::words`], or fewer doubles than [`Layout::doubles`].
+/// # Panics If there are fewer than [`Layout::words`], or fewer doubles than [`Layout::doubles`].
 pub fn initialise<W: Word>(words: &[W], doubles: &[AtomicU128], layout: &Layout) {
     for cell in layout.cells() {
         if cell.is_wide() {
@@ -274,7 +273,7 @@ pub fn initialise<W: Word>(words: &[W], doubles: &[AtomicU128], layout: &Layout)
     }
 }
 
-/// Whether this machine can run what a layout asks for.
+/// Checks whether this machine can run what a layout requests.
 ///
 /// # Errors
 /// When a register has more bits than any machine word, or double words are not lock-free here.
@@ -295,8 +294,8 @@ pub fn fits(name: &str, size: Size, layout: &Layout) -> Result<(), Unfit> {
             what()
         )));
     }
-    // `portable-atomic` would put a lock around what the processor cannot do, and a crash inside
-    // would block everybody.
+    // `portable-atomic` would put a lock around an operation that the processor lacks, and a crash
+    // inside that lock would block all processes.
     if widest.is_wide() && !AtomicU128::is_lock_free() {
         return Err(Unfit(format!(
             "{}, and this processor has no 128-bit compare-and-swap",

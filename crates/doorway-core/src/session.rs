@@ -5,8 +5,8 @@ use core::fmt;
 
 use crate::{Request, Size, Value, one_word, plain_local};
 
-/// What a process asks for in a group lock: those who ask for the same session share, those who ask
-/// for different ones exclude one another.
+/// What a process asks for in a group lock. Processes that ask for the same session may share the
+/// critical section; processes that ask for different sessions exclude one another.
 ///
 /// ```
 /// use doorway_core::Session;
@@ -17,10 +17,11 @@ use crate::{Request, Size, Value, one_word, plain_local};
 pub struct Session(pub u32);
 
 impl Session {
-    /// Asks for nothing.
+    /// No request.
     pub const NONE: Self = Self(0);
 
-    /// Whether who asks for this need not mind `other`: the papers' test `other ∈ {0, mysession}`.
+    /// Returns whether `other` does not conflict with this session: the papers' test
+    /// `other ∈ {0, mysession}`.
     #[inline(always)]
     #[must_use]
     pub const fn admits(self, other: Self) -> bool {
@@ -40,7 +41,7 @@ impl Value for Session {
     one_word!(|session| u64::from(session.0), |word| Self(word as u32));
 
     fn magnitude(&self) -> u64 {
-        0 // what there is to ask for is no matter of the algorithm's
+        0 // the set of possible sessions is not the algorithm's concern
     }
 }
 

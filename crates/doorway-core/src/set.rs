@@ -1,4 +1,4 @@
-//! Sets of processes, as a process carries them through a loop.
+//! Sets of processes, which a process carries through a loop.
 
 use core::fmt;
 
@@ -21,19 +21,19 @@ pub struct Set(Digits);
 plain_local!(Set);
 
 impl Set {
-    /// No process, of `n`.
+    /// Returns the empty set, out of `n` processes.
     #[inline]
     pub fn none(n: usize) -> Self {
         Self(Digits::new(Format::up_to(1, n), 0))
     }
 
-    /// All processes but `p`.
+    /// Returns the set of all `n` processes but `p`.
     #[inline]
     pub fn others(p: usize, n: usize) -> Self {
         Self(Digits::new(Format::up_to(1, n), 1)).without(p)
     }
 
-    /// The set without `p`.
+    /// Returns the set without `p`.
     #[inline]
     #[must_use]
     pub fn without(mut self, p: usize) -> Self {
@@ -41,7 +41,7 @@ impl Set {
         self
     }
 
-    /// The set with `p`.
+    /// Returns the set with `p`.
     #[inline]
     #[must_use]
     pub fn with(mut self, p: usize) -> Self {
@@ -49,24 +49,24 @@ impl Set {
         self
     }
 
-    /// Whether `p` is in it.
+    /// Returns whether the set contains `p`.
     #[inline]
     pub fn contains(&self, p: usize) -> bool {
         self.0.get(p) == 1
     }
 
-    /// How many are in it.
+    /// Returns the number of processes in the set.
     #[inline]
     pub fn len(&self) -> usize {
         self.iter().count()
     }
 
-    /// Whether nobody is.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Who is in it, in order.
+    /// Returns the processes in the set, in order.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = usize> + Clone + use<> {
         let set = self.0.clone();

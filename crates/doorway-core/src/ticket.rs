@@ -1,13 +1,13 @@
-//! Tickets: numbers of which only zero, successor, ∞ and order are known.
+//! Tickets: numbers with a zero, a successor, ∞ and an order, and no other operation.
 //!
-//! The bakeries hand out numbers that grow for ever. What they do with them is very little: start
-//! at zero, take one more than the largest seen, compare. [`Ticket`] offers just that, so the
-//! checker may replace the tickets of a state by smaller ones in the same order, and runs without
-//! end become finite (see `docs/relabelling.md`).
+//! The bakeries hand out numbers that grow without bound. They use few operations on them: start at
+//! zero, take one more than the largest number seen, compare. [`Ticket`] offers only these. So the
+//! checker may replace the tickets of a state by smaller tickets in the same order, and endless
+//! runs become finite (see `docs/relabelling.md`).
 
 use core::fmt;
 
-/// A place in line. Larger is later.
+/// A place in the queue. A larger ticket is a later place.
 ///
 /// ```
 /// use doorway_core::Ticket;
@@ -19,25 +19,26 @@ use core::fmt;
 pub struct Ticket(u64);
 
 impl Ticket {
-    /// No ticket, or the first there is: the papers use 0 for both.
+    /// No ticket, or the first ticket: the papers use 0 for both.
     pub const ZERO: Self = Self(0);
     /// Later than every other ticket.
     pub const INFINITY: Self = Self(u64::MAX);
 
-    /// The ticket right after this one.
+    /// Returns the ticket right after this one.
     #[inline(always)]
     #[must_use]
     pub const fn succ(self) -> Self {
-        // 2⁶⁴ passages at one per nanosecond take 584 years; no check is worth its branch here.
+        // 2⁶⁴ passages at one per nanosecond take 584 years, so an overflow check is not worth its
+        // branch.
         Self(self.0.wrapping_add(1))
     }
 }
 
-/// The numbers behind tickets: for memories, for words and for printing.
+/// The numbers behind tickets: for memories, for machine words and for printing.
 ///
-/// Algorithms have no use for them. What an algorithm does must not depend on the number behind a
-/// ticket, or the checker's relabelling is not exact; the checker tries that on every step that it
-/// learns, and refuses the algorithm if it does.
+/// Algorithms do not use them. If an algorithm's behaviour depended on the number behind a ticket,
+/// the checker's relabelling would not be exact. The checker tests this on every step that it
+/// learns, and refuses an algorithm that depends on it.
 pub mod raw {
     use super::Ticket;
 
@@ -56,8 +57,8 @@ pub mod raw {
 
 /// A ticket or ∞: what a register of the papers' ℕ ∪ {∞} holds.
 ///
-/// Apart from [`Ticket`] because a read of a safe register that overlaps a write may return ∞ here
-/// and may not there.
+/// A type of its own, because a read of a safe register that overlaps a write may return ∞ here. A
+/// read of a [`Ticket`] may not.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Extended(pub Ticket);
 

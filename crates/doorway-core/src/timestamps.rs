@@ -1,20 +1,20 @@
-//! Concurrent timestamp systems: who came after whom, without numbers that grow.
+//! Concurrent timestamp systems: they order processes without numbers that grow.
 //!
-//! Zehavi's k-exclusion algorithm stands on one (*An Improved k-Exclusion Algorithm*, section III).
-//! Each process has two operations. `Label` makes it the last in line; `Scan` returns the line as
-//! it is. What they promise, the initial labels counting as operations that were finished before
-//! all others:
+//! The k-exclusion algorithm of Zehavi 2014 (*An Improved k-Exclusion Algorithm*, section III) runs
+//! on such a system. Each process has two operations. `Label` makes the process the last in the
+//! order; `Scan` returns the current order. A system promises two properties, where the initial
+//! labels count as Label operations that finished before all others:
 //!
-//! - **P1** There is a total order on the Label operations that extends the order in real time and
-//!   agrees with every line that a Scan returned.
-//! - **P2** A Scan never returns a label of p older than p's last one that was finished before the
-//!   Scan began.
+//! - **P1** There is a total order on the Label operations. It extends their real-time order and
+//!   agrees with every order that a Scan returned.
+//! - **P2** A Scan never returns a label of p that is older than p's last label that was finished
+//!   before the Scan began.
 //!
-//! From these follow Properties 1 and 2 and the two statements on consistency of the paper's
-//! section III. `docs/timestamps.md` says how all six are tested.
+//! P1 and P2 imply Properties 1 and 2 and the two statements on consistency of the paper's section
+//! III. `docs/timestamps.md` says how all six are tested.
 //!
-//! There are two: [`Abstract`] does each operation in one step and is there to be explored,
-//! [`Bounded`] uses reads and writes alone and is what the paper needs.
+//! There are two systems. [`Abstract`] does each operation in one step and exists to be explored.
+//! [`Bounded`] uses reads and writes alone, which is what the paper needs.
 
 mod bounded;
 mod label;
@@ -25,38 +25,39 @@ pub use one_step::Abstract;
 
 use crate::{Layout, Local, Memory, Primitive, digits::Digits};
 
-/// What there is to know about a timestamp system before it runs.
+/// A timestamp system: its name, its primitives, its bound and its registers.
 pub trait Timestamps: Sized + Sync {
     /// Its name, as on the command line.
     const NAME: &'static str;
 
-    /// The instructions that an algorithm of reads and writes uses which stands on it.
+    /// The instructions that a read-write algorithm uses when it runs on this system.
     const PRIMITIVES: &'static [Primitive];
 
-    /// The largest number in a register of its own, for `n` processes.
+    /// The largest number in a register of this system, for `n` processes.
     const BOUND: fn(usize) -> u64;
 
-    /// What a process remembers of the registers that it alone writes, so as not to read them. It
-    /// survives from operation to operation: who takes over the id of another takes over this as
-    /// well.
+    /// What a process remembers of the registers that it alone writes, so as not to read them.
+    ///
+    /// The mirrors survive from operation to operation. A process that takes over the id of another
+    /// process takes over its mirrors as well.
     type Mirrors: Local;
 
-    /// Asks for the registers of a system of `n` processes.
+    /// Asks `layout` for the registers of a system of `n` processes.
     fn new(layout: &mut Layout, n: usize) -> Self;
 
-    /// What process `p` remembers before its first operation.
+    /// Returns what process `p` remembers before its first operation.
     fn mirrors(&self, p: usize) -> Self::Mirrors;
 }
 
-/// A timestamp system as code.
+/// The operations of a timestamp system on the memory `M`.
 pub trait LabelScan<M: Memory>: Timestamps {
-    /// Makes `p` the last in line.
+    /// Makes `p` the last in the order.
     ///
     /// # Errors
     /// When the memory halts the process.
     fn label(&self, m: &mut M, p: usize, mirrors: Self::Mirrors) -> Result<Self::Mirrors, M::Halt>;
 
-    /// The line: digit `i` is how many are before process `i`.
+    /// Returns the order: digit `i` is the number of processes before process `i`.
     ///
     /// # Errors
     /// When the memory halts the process.

@@ -6,58 +6,58 @@ use core::{fmt::Debug, hash::Hash};
 
 use crate::{Extended, Ticket, raw};
 
-/// A change of tickets, applied wherever they stand.
+/// A function that replaces tickets, applied to every ticket in a value.
 pub type Relabel<'a> = &'a mut dyn FnMut(Ticket) -> Ticket;
 
-/// A value that a process keeps between two steps: a `Pass`, a `Keep`, what a loop carries.
+/// A value that a process keeps between two steps: a `Pass`, a `Keep`, or what a loop carries.
 ///
-/// The lab compares such values, stores them and rewrites the tickets inside; hence the bounds.
+/// The lab compares such values, stores them and rewrites the tickets inside. Hence the bounds.
 /// `relabel` has no default on purpose: a forgotten ticket would make the checker unsound.
 pub trait Local: Clone + Eq + Hash + Debug + Send + Sync + 'static {
-    /// The same value with every ticket in it replaced by `f(ticket)`.
+    /// Returns the value with every ticket in it replaced by `f(ticket)`.
     #[must_use]
     fn relabel(&self, f: Relabel<'_>) -> Self;
 }
 
 /// A value that a register holds.
 ///
-/// Natively a register is one machine word, so a value has a [`word`](Value::word) of so many
-/// [`bits`](Value::bits): up to 64 are one word, up to 128 a double one. In the lab registers hold
-/// the values themselves, and there is no such limit.
+/// Natively a register is one machine word, so a value has a [`word`](Value::word) of
+/// [`bits`](Value::bits) bits. Up to 64 bits fit a single word, up to 128 bits a double word. In
+/// the lab, registers hold the values themselves, and there is no such limit.
 pub trait Value: Local {
-    /// What it takes besides a word to know the value: how many digits there are, say. `()` for
-    /// most.
+    /// What is needed besides a word to decode the value, for example the number of digits. `()`
+    /// for most types.
     type Format: Copy + Debug + Send + Sync + 'static;
 
-    /// How many bits the words of this format have.
+    /// Returns how many bits the words of this format have.
     fn bits(format: Self::Format) -> u32;
 
-    /// The value as a machine word.
+    /// Returns the value as a machine word.
     ///
     /// # Panics
-    /// May do so when the format has more than 128 bits.
+    /// May panic when the format has more than 128 bits.
     fn word(&self) -> u128;
 
-    /// The value that a word stands for: the inverse of [`word`](Value::word).
+    /// Returns the value for a word: the inverse of [`word`](Value::word).
     fn from_word(word: u128, format: Self::Format) -> Self;
 
-    /// Every value that a read of a *safe* register may return while the register is being written;
-    /// `None` if there are too many to try. `tickets` lists one ticket for each position in the
-    /// order of those that exist; the values that hold no ticket come first, and are there without
-    /// any, too.
+    /// Returns every value that a read of a *safe* register may return while the register is being
+    /// written; `None` if there are too many to try. `tickets` lists one ticket for each position
+    /// in the order of the existing tickets. Values without a ticket come first, and are in the
+    /// list even if `tickets` is empty.
     fn domain(tickets: &[Ticket]) -> Option<Vec<Self>> {
         let _ = tickets;
         None
     }
 
-    /// The largest number inside, where one is meant to be bounded: what `bounded-registers` looks
-    /// at. ∞ is not a number: it exceeds no bound, and counts as 0 here.
+    /// Returns the largest number inside a value that is meant to be bounded; `bounded-registers`
+    /// checks this number. ∞ is not a number: it exceeds no bound, and counts as 0 here.
     fn magnitude(&self) -> u64 {
         self.word() as u64
     }
 }
 
-/// Implements the part of [`Value`] that is about words, for a type whose word is a `u64`.
+/// Implements the methods of [`Value`] that concern words, for a type whose word is a `u64`.
 #[macro_export]
 macro_rules! one_word {
     (|$self:ident| $word:expr, |$w:ident| $value:expr) => {
@@ -161,7 +161,7 @@ impl Value for Extended {
     }
 }
 
-/// A process, or nobody: the papers' `⊥`.
+/// A process, or none: the papers' `⊥`.
 impl Value for Option<u32> {
     one_word!(|process| process.map_or(0, |p| u64::from(p) + 1), |word| word
         .checked_sub(1)
@@ -211,7 +211,7 @@ mod tests {
         round_trip(&[both(0), both(1), both(u32::MAX)].concat());
     }
 
-    /// Whatever a type's domain lists has a word of its own, too.
+    /// Every value in a type's domain has a word of its own, too.
     #[test]
     fn domains_have_words() {
         let tickets = [1, 2, 3].map(raw::ticket);

@@ -1,42 +1,45 @@
-//! Who may go in: pure, from the line and the slots as they stood in the store at one revision.
+//! Admission: decides which place may take a slot. A pure function of the queue and the slots as
+//! they were in the store at one revision.
 //!
-//! One rule for all three locks. A place may take a slot if all places ahead of it, those with
-//! smaller tickets, ask for its own session (where there are no sessions all ask for the same), and
-//! if fewer than k others are ahead of it or hold a slot. The places ahead only become fewer, so
-//! whoever knows of them late waits too long and never goes in too early.
+//! One rule serves all three locks. A place may take a slot if all places ahead of it, which are
+//! the places with smaller tickets, ask for its own session (without sessions all places ask for
+//! the same), and if fewer than k other places are ahead of it or hold a slot. Places ahead only
+//! become fewer. So a client that learns of them late waits too long and never takes a slot too
+//! early.
 //!
-//! Without changes to k those ahead would be enough, for whoever is behind and holds has counted
-//! this place itself. But it may have gone in when there were more slots.
+//! If k never changed, counting the places ahead would be enough: a holder behind this place has
+//! counted this place itself. But that holder may have been granted its slot when there were more
+//! slots.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::far::{NEAR, Predecessor};
 
-/// How many may be inside.
+/// How many places may hold a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Rule {
     /// `None`: any number.
     pub(crate) slots: Option<usize>,
-    /// Nobody is let in.
+    /// No slots are granted.
     pub(crate) drained: bool,
-    /// Since which revision that is so.
+    /// The revision since which this rule holds.
     pub(crate) revision: i64,
 }
 
-/// A place in line.
+/// A place in the queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Spot {
     place: String,
     session: Vec<u8>,
 }
 
-/// A slot that is taken.
+/// A slot that is held.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Held {
     place: String,
-    /// What stands there.
+    /// The value of the slot's key.
     pub(crate) value: String,
-    /// Since when.
+    /// The revision at which the slot was taken.
     pub(crate) revision: i64,
 }
 
@@ -48,11 +51,11 @@ pub(crate) enum Turn {
     Take(usize),
     /// Nothing: it has this slot.
     Holds(usize, Held),
-    /// It is not in line any more.
+    /// It is not in the queue any more.
     Gone,
 }
 
-/// The line and the slots.
+/// The queue and the slots.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Line {
     /// By ticket.
@@ -62,26 +65,26 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// A place is there.
+    /// Adds a place.
     pub(crate) fn enters(&mut self, place: &str, ticket: i64, session: &[u8]) {
         self.tickets.insert(place.into(), ticket);
         self.spots.insert(ticket, Spot { place: place.into(), session: session.into() });
     }
 
-    /// A place is not there any more.
+    /// Removes a place.
     pub(crate) fn leaves(&mut self, place: &str) {
         if let Some(ticket) = self.tickets.remove(place) {
             self.spots.remove(&ticket);
         }
     }
 
-    /// A slot has this value now: the place that holds it, and the time.
+    /// Sets the value of a slot: the place that holds it, and the time.
     pub(crate) fn takes(&mut self, slot: usize, value: &str, revision: i64) {
         let place = value.split(' ').next().unwrap_or_default().into();
         self.slots.insert(slot, Held { place, value: value.into(), revision });
     }
 
-    /// A slot is nobody's.
+    /// Marks a slot as free.
     pub(crate) fn frees(&mut self, slot: usize) {
         self.slots.remove(&slot);
     }
@@ -90,23 +93,23 @@ impl Line {
         self.slots.values().any(|held| held.place == place)
     }
 
-    /// How many wait before the one with this ticket.
+    /// Returns how many places wait ahead of this ticket.
     pub(crate) fn waiting_ahead(&self, ticket: i64) -> usize {
         self.spots.range(..ticket).filter(|(_, spot)| !self.holds(&spot.place)).count()
     }
 
-    /// How many are in line, with the holders.
+    /// Returns how many places are in the queue, holders included.
     pub(crate) fn len(&self) -> usize {
         self.spots.len()
     }
 
-    /// The ticket of a place.
+    /// Returns the ticket of a place.
     pub(crate) fn ticket(&self, place: &str) -> Option<i64> {
         self.tickets.get(place).copied()
     }
 
-    /// The place right ahead of the one with this ticket, if that is enough to watch: more than
-    /// [`NEAR`] are ahead, and the one right ahead has no slot, nor has this one.
+    /// Returns the place right ahead of this ticket, if that is enough to watch: more than [`NEAR`]
+    /// places are ahead, and neither this place nor the place right ahead has a slot.
     pub(crate) fn far_behind(&self, ticket: i64) -> Option<Predecessor> {
         let me = self.spots.get(&ticket)?;
         let (&before, spot) = self.spots.range(..ticket).next_back()?;
@@ -116,7 +119,7 @@ impl Line {
         is_far.then(|| Predecessor::new(&spot.place, before, self.waiting_ahead(ticket)))
     }
 
-    /// What the place with this ticket has to do.
+    /// Returns what the place with this ticket has to do.
     pub(crate) fn turn(&self, rule: Rule, ticket: i64) -> Turn {
         let Some(me) = self.spots.get(&ticket) else { return Turn::Gone };
         if let Some((&slot, held)) = self.slots.iter().find(|(_, held)| held.place == me.place) {
@@ -128,14 +131,14 @@ impl Line {
         }
     }
 
-    /// The slot for one who would enter now.
+    /// Returns the slot for a place that enters now.
     pub(crate) fn place_for_newcomer(&self, rule: Rule, session: &[u8]) -> Option<usize> {
         self.place_for(rule, i64::MAX, session, None)
     }
 
-    /// Who may have the slot of one who leaves: a place and its ticket.
+    /// Returns the place that may have the slot of a leaver, and its ticket.
     pub(crate) fn heir(&self, rule: Rule, leaver: &str, slot: usize) -> Option<(String, i64)> {
-        // The leaver itself may be known to have no slot yet.
+        // This client may not know yet that the leaver has a slot.
         let waits = |spot: &Spot| spot.place != leaver && !self.holds(&spot.place);
         let (&ticket, heir) = self.spots.iter().find(|(_, spot)| waits(spot))?;
         let exists = rule.slots.is_none_or(|slots| slot < slots);
@@ -143,7 +146,7 @@ impl Line {
         Some((heir.place.clone(), ticket))
     }
 
-    /// A slot for the one with this ticket, which has none, as if `leaver` were not there.
+    /// Returns a slot for this ticket, whose place has none, as if `leaver` were not there.
     fn place_for(
         &self,
         rule: Rule,
@@ -174,9 +177,9 @@ impl Line {
         if rule.slots.is_some_and(|slots| ahead + behind >= slots) {
             return None;
         }
-        // Those ahead that have none yet will take one as well: leave each of them one, so that few
-        // want the same. As fewer than k others have one or want one, the one that is left is among
-        // the first k.
+        // Each place ahead without a slot will take one as well. Leave one for each of them, so
+        // that few places want the same slot. As fewer than k other places have or want a slot, the
+        // slot returned is among the first k.
         (0..).filter(|slot| !self.slots.contains_key(slot)).nth(without)
     }
 }
@@ -188,7 +191,7 @@ mod tests {
     const K: fn(usize) -> Rule = |slots| Rule { slots: Some(slots), drained: false, revision: 1 };
     const ANY: Rule = Rule { slots: None, drained: false, revision: 1 };
 
-    /// A line in order, with the tickets from 1 on, and who has which slot.
+    /// A queue in order, with tickets from 1 on, and the holder of each slot.
     fn line(spots: &[(&str, &str)], held: &[(usize, &str)]) -> Line {
         let mut line = Line::default();
         for (ticket, (place, session)) in (1..).zip(spots) {
@@ -232,7 +235,7 @@ mod tests {
 
     #[test]
     fn who_went_in_from_behind_when_there_were_more_slots_counts() {
-        // There were three slots: a and c went in while b was slow. Now there are two.
+        // There were three slots: a and c took theirs while b was slow. Now there are two.
         let mut line = line(&NAMES, &[(0, "a"), (2, "c")]);
         assert_eq!(line.turn(K(2), 2), Turn::Wait);
         assert_eq!(line.heir(K(1), "a", 0), None);
@@ -263,9 +266,9 @@ mod tests {
         let (mut line, fresh) = (line(&NAMES, &[(0, "b"), (1, "a")]), line(&NAMES, &[]));
         assert_eq!(line.heir(K(2), "b", 0), Some(("c".into(), 3)));
         assert_eq!(line.heir(K(2), "a", 1), Some(("c".into(), 3)));
-        // Here it is not known yet that a has it.
+        // This queue does not know yet that a has the slot.
         assert_eq!(fresh.heir(K(1), "a", 0), Some(("b".into(), 2)));
-        // A slot that is no more is nobody's.
+        // A slot that no longer exists is granted to no place.
         assert_eq!(line.heir(K(1), "a", 1), None);
         line.takes(2, "c", 9);
         line.takes(3, "d", 9);

@@ -1,4 +1,4 @@
-//! What a lock is, as its key `cfg` says.
+//! The lock spec: what a lock is, as its key `cfg` stores it.
 
 use serde::{Deserialize, Serialize};
 

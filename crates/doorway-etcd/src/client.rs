@@ -1,8 +1,8 @@
-//! Requests to etcd that find their way: an endpoint that does not answer in time is left for the
-//! next, and a token that is not accepted any more is fetched again.
+//! Requests to etcd. If an endpoint does not answer in time, the client asks the next one. If a
+//! token is no longer accepted, the client fetches a new one.
 //!
-//! A request may be sent more than once, and one that seemed lost may arrive late. Whoever sends
-//! one has to word it so that this does no harm.
+//! A request may be sent more than once, and a request that seemed lost may arrive late. So every
+//! request must be worded so that this does no harm.
 
 use std::{
     future::Future,
@@ -30,10 +30,10 @@ use crate::{
     },
 };
 
-/// Between two attempts.
+/// The pause between two attempts.
 pub(crate) const PAUSE: Duration = Duration::from_millis(50);
 
-/// A connection to etcd, on whichever endpoint answers. Its copies share it.
+/// A connection to etcd, on any endpoint that answers. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Client(Arc<Inner>);
 
@@ -41,17 +41,17 @@ pub struct Client(Arc<Inner>);
 struct Inner {
     config: Config,
     channels: Vec<Channel>,
-    /// Which of them is asked now.
+    /// The index of the endpoint that is asked now.
     current: AtomicUsize,
     login: Option<(String, String)>,
     token: Mutex<Option<MetadataValue<Ascii>>>,
 }
 
 impl Client {
-    /// Connects, and asks something, so that what is wrong shows here.
+    /// Connects, and makes a first request, so that errors show here.
     ///
     /// # Errors
-    /// When no endpoint answers, a file cannot be read, or the user is not let in.
+    /// When no endpoint answers, a file cannot be read, or etcd rejects the user.
     pub async fn connect(config: Config) -> Result<Self, Error> {
         let channels = config.endpoints()?.iter().map(|endpoint| endpoint.connect_lazy()).collect();
         let (login, token, current) = (config.login()?, Mutex::default(), AtomicUsize::new(0));
@@ -65,28 +65,28 @@ impl Client {
         Ok(client)
     }
 
-    /// What it was made with.
+    /// Returns the configuration of the client.
     pub fn config(&self) -> &Config {
         &self.0.config
     }
 
-    /// The endpoint that is asked now, and its number.
+    /// Returns the endpoint that is asked now, and its index.
     pub fn channel(&self) -> (usize, Channel) {
         let index = self.0.current.load(Relaxed);
         (index, self.0.channels[index].clone())
     }
 
-    /// This endpoint is no good: the next one is asked from now on, unless somebody has found that
-    /// out already.
+    /// Leaves an endpoint that does not work: the next one is asked from now on, unless another
+    /// task has switched already.
     pub(crate) fn leave(&self, index: usize) {
         let next = (index + 1) % self.0.channels.len();
         let _ = self.0.current.compare_exchange(index, next, Relaxed, Relaxed);
     }
 
-    /// A request with what it takes to be answered.
+    /// Wraps a message in a request with the metadata that etcd needs.
     pub(crate) fn request<Q>(&self, message: Q) -> Request<Q> {
         let mut request = Request::new(message);
-        // A member that has lost its leader says so, instead of keeping one waiting.
+        // A member that has lost its leader reports that, instead of keeping the client waiting.
         request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
         if let Some(token) = self.0.token.lock().unwrap_or_else(PoisonError::into_inner).clone() {
             request.metadata_mut().insert("token", token);
@@ -97,23 +97,24 @@ impl Client {
     /// Reads keys.
     ///
     /// # Errors
-    /// When etcd does not answer, or says no.
+    /// When etcd does not answer, or reports an error.
     pub async fn range(&self, message: RangeRequest) -> Result<RangeResponse, Error> {
         self.ask(message, |channel, request| async move { kv(channel).range(request).await }).await
     }
 
-    /// A transaction. It may be sent more than once.
+    /// Runs a transaction. It may be sent more than once.
     ///
     /// # Errors
-    /// When etcd does not answer, or says no.
+    /// When etcd does not answer, or reports an error.
     pub async fn txn(&self, message: TxnRequest) -> Result<TxnResponse, Error> {
         self.ask(message, |channel, request| async move { kv(channel).txn(request).await }).await
     }
 
-    /// A lease, with the number that the message says: so there are never two of them.
+    /// Creates a lease with the ID in the message, so that a repeated request creates no second
+    /// one.
     ///
     /// # Errors
-    /// When etcd does not answer, or says no.
+    /// When etcd does not answer, or reports an error.
     pub async fn grant(&self, message: LeaseGrantRequest) -> Result<LeaseGrantResponse, Error> {
         let granted = self.ask(message, |channel, request| async move {
             LeaseClient::new(channel).lease_grant(request).await
@@ -126,10 +127,10 @@ impl Client {
         }
     }
 
-    /// Ends a lease, and with it all its keys.
+    /// Ends a lease, and deletes all its keys.
     ///
     /// # Errors
-    /// When etcd does not answer, or says no.
+    /// When etcd does not answer, or reports an error.
     pub async fn revoke(&self, message: LeaseRevokeRequest) -> Result<LeaseRevokeResponse, Error> {
         self.ask(message, |channel, request| async move {
             LeaseClient::new(channel).lease_revoke(request).await
@@ -137,17 +138,17 @@ impl Client {
         .await
     }
 
-    /// What a member says of itself.
+    /// Returns the status of a member.
     ///
     /// # Errors
-    /// When etcd does not answer, or says no.
+    /// When etcd does not answer, or reports an error.
     pub async fn member(&self) -> Result<StatusResponse, Error> {
         let rpc =
             |channel, request| async move { MaintenanceClient::new(channel).status(request).await };
         self.ask(StatusRequest {}, rpc).await
     }
 
-    /// Asks one endpoint after the other, for as long as patience lasts.
+    /// Asks one endpoint after another until the configured time is over.
     async fn ask<Q: Clone, A, F>(
         &self,
         message: Q,
@@ -204,12 +205,12 @@ impl Client {
         *self.0.token.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let rpc =
             |channel, request| async move { AuthClient::new(channel).authenticate(request).await };
-        // Passwords are slow to check, on purpose.
+        // etcd makes passwords slow to check, on purpose.
         let limit = 4 * self.0.config.limit;
         let token = match self.ask_within(limit, AuthenticateRequest { name, password }, rpc).await
         {
             Ok(answer) => answer.token.parse().ok(),
-            // It asks nobody who he is.
+            // This etcd authenticates no users.
             Err(Error::Store(why)) if why.contains("authentication is not enabled") => None,
             Err(error) => return Err(error),
         };
@@ -222,8 +223,8 @@ impl Client {
         match status.code() {
             Code::Unauthenticated => Verdict::Stale,
             Code::InvalidArgument if says("revision of auth store is old") => Verdict::Stale,
-            // Transport errors come as any of these. etcd's own of the kind: no leader, leader
-            // changed, timed out.
+            // Transport errors come as any of these codes. So do etcd's own errors of this kind: no
+            // leader, leader changed, timed out.
             Code::Unavailable
             | Code::DeadlineExceeded
             | Code::Cancelled
@@ -253,7 +254,7 @@ impl Client {
         }
     }
 
-    /// A stream has ended or was refused: makes it so that the next may fare better.
+    /// Handles a stream that has ended or was refused, so that the next attempt may succeed.
     pub(crate) async fn broken(&self, index: usize, status: &Status) -> Error {
         match self.judge(status) {
             Verdict::Elsewhere => self.leave(index),
@@ -266,12 +267,12 @@ impl Client {
     }
 }
 
-/// However long the line is, it is read whole.
+/// Creates a client for keys that reads a queue of any length as a whole.
 fn kv(channel: Channel) -> KvClient<Channel> {
     KvClient::new(channel).max_decoding_message_size(usize::MAX)
 }
 
-/// What an error says, and what lies at the bottom of it.
+/// Returns the message of an error, with that of its root cause.
 pub(crate) fn why(says: &str, error: &(dyn std::error::Error + 'static)) -> String {
     let bottom = std::iter::successors(error.source(), |error| error.source())
         .last()
@@ -282,12 +283,12 @@ pub(crate) fn why(says: &str, error: &(dyn std::error::Error + 'static)) -> Stri
     }
 }
 
-/// What to do about an answer that is none.
+/// What to do after an error.
 pub(crate) enum Verdict {
     /// Ask another endpoint.
     Elsewhere,
     /// Fetch a new token.
     Stale,
-    /// It will not be otherwise.
+    /// Fail: another attempt would fail as well.
     No,
 }

@@ -1,4 +1,4 @@
-//! Where the store is, and how one is known there.
+//! Where the store is, and how a client authenticates there.
 
 use std::{env, fmt, fs, path::PathBuf, time::Duration};
 
@@ -6,10 +6,10 @@ use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
 use crate::{Error, client::why};
 
-/// The variable with the password, where there is no file with it.
+/// The variable that holds the password, where there is no password file.
 const PASSWORD: &str = "DOORWAY_ETCD_PASSWORD";
 
-/// Where the store is, and how one is known there.
+/// Where the store is, and how a client authenticates there.
 ///
 /// ```
 /// use std::time::Duration;
@@ -34,8 +34,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// A store with these endpoints: `HOST:PORT`, `http://HOST:PORT` or `https://HOST:PORT`. They
-    /// are members of one cluster.
+    /// Creates a configuration for these endpoints: `HOST:PORT`, `http://HOST:PORT` or
+    /// `https://HOST:PORT`. They are members of one cluster.
     pub fn new<E: Into<String>>(endpoints: impl IntoIterator<Item = E>) -> Self {
         Self {
             endpoints: endpoints.into_iter().map(Into::into).collect(),
@@ -50,15 +50,15 @@ impl Config {
         }
     }
 
-    /// TLS, with a server whose certificate one of these authorities has signed (PEM). Without it
-    /// those of the system.
+    /// Uses TLS, and trusts a server whose certificate one of these authorities has signed (PEM).
+    /// Without this, TLS trusts the authorities of the system.
     #[must_use]
     pub fn with_ca(mut self, file: impl Into<PathBuf>) -> Self {
         self.ca = Some(file.into());
         self
     }
 
-    /// TLS, and this certificate and key (PEM) say who one is.
+    /// Uses TLS, and identifies this client by this certificate and key (PEM).
     #[must_use]
     pub fn with_identity(
         mut self,
@@ -69,7 +69,7 @@ impl Config {
         self
     }
 
-    /// The user. Its password comes from a [file](Self::with_password_file) or from
+    /// Sets the user. Its password comes from a [file](Self::with_password_file) or from
     /// `$DOORWAY_ETCD_PASSWORD`.
     #[must_use]
     pub fn with_user(mut self, name: impl Into<String>) -> Self {
@@ -77,46 +77,46 @@ impl Config {
         self
     }
 
-    /// The file with the user's password: all but the end of its last line.
+    /// Sets the file with the user's password: all of it except the end of its last line.
     #[must_use]
     pub fn with_password_file(mut self, file: impl Into<PathBuf>) -> Self {
         self.password_file = Some(file.into());
         self
     }
 
-    /// How long a lease lasts without a word from here: so long others wait for one that was
-    /// killed. 10 s unless told otherwise; whole seconds, and no less than etcd grants (2 s with
-    /// its own settings).
+    /// Sets how long a lease lasts without a message from this client. Other clients wait that long
+    /// for a client that was killed. The default is 10 s. Whole seconds, and no less than etcd
+    /// grants (2 s with its own settings).
     #[must_use]
     pub fn with_ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self
     }
 
-    /// How long one endpoint may take to answer before another is asked; 700 ms unless told
-    /// otherwise.
+    /// Sets how long one endpoint may take to answer before another is asked. The default is 700
+    /// ms.
     #[must_use]
     pub fn with_limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    /// How long a request may take on all endpoints together before it has failed; 5 s unless told
-    /// otherwise. Longer than the choice of a new leader takes.
+    /// Sets how long a request may take on all endpoints together before it fails. The default is 5
+    /// s, which is longer than the election of a new leader takes.
     #[must_use]
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// What others are told that runs here; the command line of this process unless told otherwise.
+    /// Sets the command that other clients see for this process. The default is its command line.
     #[must_use]
     pub fn with_command(mut self, command: impl Into<String>) -> Self {
         self.command = command.into();
         self
     }
 
-    /// The endpoints, as a user wrote them.
+    /// Returns the endpoints as the user wrote them.
     pub(crate) fn addresses(&self) -> String {
         self.endpoints.join(",")
     }
@@ -167,7 +167,7 @@ impl Config {
         Ok(tls)
     }
 
-    /// User and password.
+    /// Returns user and password.
     pub(crate) fn login(&self) -> Result<Option<(String, String)>, Error> {
         let Some(user) = &self.user else { return Ok(None) };
         let password = match &self.password_file {

@@ -13,8 +13,8 @@ pub enum Error {
         "{0:?} is no name for a lock: take 1 to 200 bytes without `/`, not beginning with a dot"
     )]
     Name(String),
-    /// The session's name is too long, or empty; or a lock without sessions was asked for one, or
-    /// the other way round.
+    /// The session's name is too long, or empty; or a lock without sessions was asked for one, or a
+    /// group lock for none.
     #[error("{0:?} is no session here: a group lock wants one of 1 to 63 bytes, other locks none")]
     Session(String),
     /// There is no such lock.
@@ -43,63 +43,63 @@ pub enum Error {
         /// How many were asked for; `None`: any number.
         asked: Option<usize>,
     },
-    /// There cannot be so many slots.
+    /// The lock cannot have that many slots.
     #[error("{name} cannot have {asked} slots: take 1 to {most}")]
     TooMany {
         /// The lock.
         name: String,
         /// How many were asked for.
         asked: usize,
-        /// How many there can be.
+        /// The most slots it can have.
         most: usize,
     },
-    /// Somebody holds or waits.
+    /// Processes hold slots or wait.
     #[error(
         "{name} is in use: {holders} hold and {waiting} wait; `doorway drain` it, and try again when they have gone"
     )]
     Busy {
         /// The lock.
         name: String,
-        /// How many hold.
+        /// How many processes hold slots.
         holders: usize,
-        /// How many wait.
+        /// How many processes wait.
         waiting: usize,
     },
     /// The lock has been removed since it was opened.
     #[error("{0} has been removed since it was opened: open it again")]
     Removed(String),
-    /// What the store has under the lock's name is not what Doorway writes.
+    /// The content of the store under the lock's name is not what Doorway writes.
     #[error(
         "{0} is damaged, somebody has written into it: stop its users, delete its keys with etcdctl"
     )]
     Damaged(String),
-    /// The lease has ended, or may have, and with it the place or the slot.
+    /// The lease has ended, or may have ended, and with it the place or the slot.
     #[error(
         "{0} is lost: etcd has not heard from here for as long as the lease lasts, or somebody deleted it; enter again"
     )]
     Lost(String),
-    /// A guarded write did not take place, because the slot was somebody else's already, or
-    /// nobody's.
+    /// A guarded write did not take place, because another client held the slot already, or none
+    /// did.
     #[error(
         "{name}: the write was refused and nothing is written: ticket {ticket} holds no more; enter again"
     )]
     Refused {
         /// The lock.
         name: String,
-        /// The ticket that holds no more.
+        /// The ticket that no longer holds.
         ticket: u64,
     },
-    /// Nobody answers.
+    /// No endpoint answers.
     #[error(
         "no etcd answers at {endpoints} ({why}): start it, or give the right endpoints, and the right CA, certificate and key"
     )]
     Unreachable {
-        /// Where it was looked for.
+        /// The endpoints that were asked.
         endpoints: String,
-        /// What the last of them said.
+        /// The error of the last endpoint.
         why: String,
     },
-    /// An endpoint is not one.
+    /// An endpoint is not valid.
     #[error("{0:?} is no endpoint: write HOST:PORT, http://HOST:PORT or https://HOST:PORT")]
     Endpoint(String),
     /// The password is wrong, or there is no such user.
@@ -107,17 +107,17 @@ pub enum Error {
         "etcd knows no user {0:?} with this password: correct the password file or DOORWAY_ETCD_PASSWORD"
     )]
     Password(String),
-    /// There is a user and no password.
+    /// A user is given without a password.
     #[error(
         "there is no password for the user {0:?}: give a password file, or set DOORWAY_ETCD_PASSWORD"
     )]
     NoPassword(String),
-    /// etcd wants to know who asks.
+    /// etcd requires a user.
     #[error(
         "etcd at {0} lets nobody in without a user: give one, and its password by file or DOORWAY_ETCD_PASSWORD"
     )]
     Login(String),
-    /// The user may not.
+    /// The user lacks permission.
     #[error(
         "etcd denies this user the locks: `etcdctl role grant-permission ROLE readwrite --prefix=true {0}`"
     )]
@@ -127,7 +127,7 @@ pub enum Error {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error that the system reports.
         source: io::Error,
     },
     /// A certificate or a key is not usable.
@@ -135,7 +135,7 @@ pub enum Error {
         "TLS cannot be set up ({0}): give https endpoints, and the CA, the certificate and the key as PEM files"
     )]
     Tls(String),
-    /// etcd says no.
+    /// etcd reports an error.
     #[error("etcd says {0:?}")]
     Store(String),
 }

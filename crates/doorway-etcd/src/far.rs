@@ -1,18 +1,18 @@
-//! Waiting far from the front of the line: a place watches its predecessor alone.
+//! Waiting far from the front of the queue: a place watches its predecessor alone.
 //!
-//! **The rule.** A place with more than [`NEAR`] others ahead of it, whose predecessor waits as
+//! **The rule.** A place with more than [`NEAR`] other places ahead, whose predecessor waits as
 //! well, watches three things: its own place, its predecessor's place, and `cfg`. All other places
-//! follow the whole line ([`crate::hall`]). This is enough, because a place may take a slot only
+//! follow the whole queue ([`crate::hall`]). This is enough, because a place may take a slot only
 //! when its predecessor may take one, too, or has left: whatever happens further ahead, the
 //! predecessor is granted or leaves before this place has anything to do. Then
 //!
-//! - if the lock has one slot, and the predecessor got it by the settings of now and has left, this
-//!   place is the first, and nothing is held: it takes the slot ([`Step::Take`]);
-//! - in all other cases it reads the whole line and decides anew ([`Step::Look`]): the predecessor
+//! - if the lock has one slot, and the predecessor got it under the current settings and has left,
+//!   this place is the first, and no place holds the slot: it takes the slot ([`Step::Take`]);
+//! - in all other cases it reads the whole queue and decides anew ([`Step::Look`]): the predecessor
 //!   has left without a slot or was killed, there are more slots than one, or the settings have
 //!   changed.
 //!
-//! A holder that follows the whole line may hand its slot to this place. Then the place reads the
+//! A holder that follows the whole queue may hand its slot to this place. Then the place reads the
 //! slots to find its own ([`Step::Find`]).
 //!
 //! The predecessor is known from the doorway: the key `t` names the last place that entered, each
@@ -34,7 +34,7 @@ use crate::{
     stream::Sender,
 };
 
-/// A place with more others ahead of it watches its predecessor alone.
+/// A place with more other places ahead of it watches its predecessor alone.
 pub(crate) const NEAR: usize = 32;
 
 /// What a place far back has to do.
@@ -45,18 +45,18 @@ pub(crate) enum Step {
     Take,
     /// Find the slot that it was handed.
     Find,
-    /// Read the whole line.
+    /// Read the whole queue.
     Look,
-    /// Nothing: the place is not in line any more.
+    /// Nothing: the place is not in the queue any more.
     Gone,
 }
 
-/// The place right ahead of one of ours.
+/// The place right ahead of one of this client's places.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Predecessor {
     pub(crate) place: String,
     pub(crate) ticket: i64,
-    /// How many waited ahead of ours when that was known.
+    /// How many places waited ahead of this client's place when that was known.
     pub(crate) ahead: usize,
     /// The revision at which it was granted a slot; 0 if it was not.
     granted: i64,
@@ -74,9 +74,10 @@ impl Predecessor {
         let one = rule.slots == Some(1);
         match (self.gone, self.granted) {
             (false, 0) => Step::Sleep,
-            // With one slot there is nothing to do before it leaves.
+            // With one slot this place has nothing to do before the predecessor leaves.
             (false, _) if one => Step::Sleep,
-            // It was alone at the front when it was granted the slot, if there was only one then.
+            // The predecessor was alone at the front when it was granted the slot, if there was
+            // only one slot then.
             (true, granted) if one && !rule.drained && granted > rule.revision => Step::Take,
             _ => Step::Look,
         }
@@ -87,12 +88,12 @@ impl Predecessor {
 #[derive(Debug)]
 pub(crate) struct Far {
     stream: Sender,
-    /// What the names of our places begin with.
+    /// The common prefix of the names of this client's places.
     prefix: String,
     watches: i64,
-    /// By the ticket of our place.
+    /// By the ticket of this client's place.
     predecessors: HashMap<i64, Predecessor>,
-    /// For each of our places the revision of its last grant, and of its last end.
+    /// For each place of this client, the revision of its last grant; below, that of its last end.
     granted: HashMap<String, i64>,
     ended: HashMap<String, i64>,
 }
@@ -120,7 +121,7 @@ impl Far {
         self.predecessors.insert(ticket, predecessor);
     }
 
-    /// The place with this ticket does not wait any more.
+    /// Stops watching the predecessor of a place that does not wait any more.
     pub(crate) fn forget(&mut self, ticket: i64) {
         if let Some(predecessor) = self.predecessors.remove(&ticket) {
             self.stream.cancel(predecessor.watch);
@@ -132,14 +133,14 @@ impl Far {
         self.predecessors.get(&ticket).map(|predecessor| predecessor.ahead)
     }
 
-    /// Notes what happened to a place: one of ours, or a predecessor, or both.
+    /// Records what happened to a place: one of this client's, or a predecessor, or both.
     ///
-    /// The watches may deliver out of order. Whatever belongs to an earlier passage of the same
-    /// seat is told by its revision.
+    /// The watches may deliver out of order. The revision shows what belongs to an earlier passage
+    /// of the same seat.
     pub(crate) fn hear(&mut self, place: &str, event: &Event) {
         let Some(kv) = &event.kv else { return };
         let (revision, is_deleted) = (kv.mod_revision, event.r#type() == EventType::Delete);
-        // Version 1 is the place itself. What is written to it later is that it has a slot.
+        // Version 1 is the place itself. A later version says that it has a slot.
         if !is_deleted && kv.version == 1 {
             return;
         }
@@ -159,7 +160,7 @@ impl Far {
         }
     }
 
-    /// Returns what our place with this ticket has to do.
+    /// Returns what this client's place with this ticket has to do.
     pub(crate) fn step(&self, rule: Rule, place: &str, ticket: i64) -> Step {
         let since = |note: &HashMap<String, i64>| {
             note.get(place).is_some_and(|&revision| revision > ticket)

@@ -1,14 +1,15 @@
-//! A copy of the line, kept by a watch: one for all places of this client.
+//! A replica of the queue, kept by a watch: one for all places of this client.
 //!
-//! First the watch stands, then the line is read once, and from then on every change is applied in
-//! the order in which it happened. So the copy is the store at some revision, a little late. The
-//! watch has no start revision: etcd serves a watch that begins in the past every 100 ms only. When
-//! the watch is broken there is no copy until it stands again and the line has been read.
+//! First the watch is opened, then the queue is read once, and from then on every change is applied
+//! in the order in which it happened. So the replica is the store at some revision, a little late.
+//! The watch has no start revision: etcd serves a watch that begins in the past only every 100 ms.
+//! When the watch is broken, there is no replica until a new watch is open and the queue has been
+//! read again.
 //!
-//! While the line is long and all places of this client are far from the front, or it has none, the
-//! client keeps no copy: it watches the predecessors alone ([`crate::far`]). It goes over to that
-//! when its copy says so, and back by opening the watch on the whole line and reading it, as at the
-//! beginning.
+//! While the queue is long and all places of this client are far from the front, or it has none,
+//! the client keeps no replica: it watches the predecessors alone ([`crate::far`]). It changes to
+//! that when its replica shows that this is enough. It changes back by opening the watch on the
+//! whole queue and reading the queue, as at the beginning.
 
 use std::{
     pin::Pin,
@@ -36,11 +37,11 @@ use crate::{
     txn::{get, prefix_end},
 };
 
-/// After so many times the TTL far back the whole line is read again, in case that a key was
+/// A client far back reads the whole queue again after this many times the TTL, in case a key was
 /// deleted by hand.
 const FRESH: u32 = 6;
 
-/// A name in the line that is used for one place after the other.
+/// A name in the queue that is used for one place after another.
 #[derive(Clone, Debug)]
 pub(crate) struct Seat {
     pub(crate) place: String,
@@ -54,19 +55,19 @@ struct Seats {
     made: usize,
 }
 
-/// What there is to do for a place.
+/// What a place has to do.
 #[derive(Debug)]
 pub(crate) enum Next {
     Turn(Turn, Rule),
     /// The same, for a place far back.
     Far(Step, Rule),
-    /// Wait: the copy is missing or too old.
+    /// Wait: the replica is missing or too old.
     Unknown,
     /// The lock has been removed.
     Removed,
 }
 
-/// A copy of the line, and the seats of this client.
+/// A replica of the queue, and the seats of this client.
 #[derive(Debug)]
 pub(crate) struct Hall {
     pub(crate) client: Client,
@@ -74,14 +75,14 @@ pub(crate) struct Hall {
     pub(crate) keys: Keys,
     copy: Mutex<Option<Copy>>,
     changed: Notify,
-    /// The whole line is to be read.
+    /// Notified when the whole queue is to be read.
     looks: Arc<Notify>,
     seats: Mutex<Seats>,
     watcher: OnceLock<AbortHandle>,
 }
 
 impl Hall {
-    /// Opens the watch, and reads the line.
+    /// Opens the watch, and reads the queue.
     pub(crate) async fn open(
         client: &Client,
         lease: &Arc<Lease>,
@@ -113,7 +114,7 @@ impl Hall {
         Ok(hall)
     }
 
-    /// The watch stands, then the line is read.
+    /// Opens the watch, then reads the queue.
     async fn stand(&self) -> Result<Watch, Error> {
         let (key, range_end) = (self.keys.cfg().into_bytes(), self.keys.end().into_bytes());
         let watch = WatchCreateRequest { key, range_end: range_end.clone(), ..Default::default() };
@@ -126,7 +127,7 @@ impl Hall {
         Ok(watch)
     }
 
-    /// Applies what the watch says. What had happened when the line was read is known already.
+    /// Applies the events of the watch. Events up to the revision that was read are known already.
     fn deliver(&self, answer: &WatchResponse) {
         if let Some(copy) = &mut *self.copy() {
             answer.events.iter().for_each(|event| copy.apply(&self.keys, event));
@@ -138,7 +139,7 @@ impl Hall {
         self.copy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something about the line, if the whole of it is known.
+    /// Runs `ask` on the replica, if it has the whole queue.
     pub(crate) fn known<T>(&self, ask: impl FnOnce(&Copy, &Line) -> T) -> Option<T> {
         match &*self.copy() {
             Some(copy @ Copy { view: View::Whole(line), .. }) => Some(ask(copy, line)),
@@ -146,7 +147,7 @@ impl Hall {
         }
     }
 
-    /// What there is to do for this place, with this ticket, of a lock that was made then.
+    /// Returns what this place, with this ticket, has to do. `made` is when its lock was created.
     pub(crate) fn next(&self, place: &str, ticket: i64, made: i64) -> Next {
         let copy = self.copy();
         let Some(copy) = &*copy else { return Next::Unknown };
@@ -158,7 +159,7 @@ impl Hall {
         }
     }
 
-    /// How many wait ahead of the place with this ticket, as far as is known.
+    /// Returns how many places wait ahead of this ticket, as far as is known.
     pub(crate) fn ahead(&self, ticket: i64) -> usize {
         let ahead = |copy: &Copy| match &copy.view {
             View::Whole(line) => Some(line.waiting_ahead(ticket)),
@@ -167,14 +168,15 @@ impl Hall {
         self.copy().as_ref().and_then(ahead).unwrap_or(0)
     }
 
-    /// Whether the lock that was made then has been removed since this ticket was handed out, or
-    /// made anew.
+    /// Returns whether the lock created at `made` has been removed since this ticket was issued, or
+    /// created anew.
     pub(crate) fn is_removed(&self, ticket: i64, made: i64) -> bool {
         self.copy().as_ref().is_some_and(|copy| copy.revision >= ticket && copy.made != made)
     }
 
-    /// A place has entered, right behind the place that `last` names, and so many are in line. If
-    /// the client is far back already, the new place is as well, or the whole line is read.
+    /// Records that a place has entered, right behind the place in `last`, with `count` places in
+    /// the queue. If the client is far back already, the new place is far back as well, or the
+    /// whole queue is read.
     pub(crate) fn entered(&self, ticket: i64, last: Option<&KeyValue>, count: usize) {
         let mut copy = self.copy();
         let Some(Copy { view: View::Far(far), rule, .. }) = &mut *copy else { return };
@@ -182,7 +184,7 @@ impl Hall {
         let one = rule.is_some_and(|rule| rule.slots == Some(1));
         match last.and_then(|kv| Some((str::from_utf8(&kv.value).ok()?, kv.mod_revision))) {
             Some((place, before)) if one && count > NEAR + 1 => {
-                // All but this place and the holder.
+                // All places except this one and the holder.
                 let predecessor = Predecessor::new(place, before, count - 2);
                 far.follow(ticket, predecessor, self.keys.place(place), ticket);
             }
@@ -193,21 +195,21 @@ impl Hall {
         }
     }
 
-    /// The place with this ticket has a slot, or leaves.
+    /// Records that the place with this ticket has a slot, or leaves.
     pub(crate) fn forget(&self, ticket: i64) {
         if let Some(Copy { view: View::Far(far), .. }) = &mut *self.copy() {
             far.forget(ticket);
         }
     }
 
-    /// Has the whole line read. Nothing is known until then.
+    /// Requests a read of the whole queue. The replica is empty until then.
     pub(crate) fn look(&self) {
         *self.copy() = None;
         self.looks.notify_one();
     }
 
-    /// If the line is long, and all our places, if there are any, are far back: the revision at
-    /// which that is so, and their predecessors.
+    /// If the queue is long, and all places of this client, if any, are far back: returns the
+    /// revision at which that is so, and their predecessors.
     fn far_behind(&self) -> Option<(i64, Vec<(i64, Predecessor)>)> {
         let made = self.seats.lock().unwrap_or_else(PoisonError::into_inner).made;
         let far = self.known(|copy, line| {
@@ -222,7 +224,7 @@ impl Hall {
         far.flatten()
     }
 
-    /// Goes over to watching the predecessors alone, if that is enough.
+    /// Changes to watching the predecessors alone, if that is enough.
     async fn step_back(&self) -> Result<Option<Watch>, Error> {
         let Some((known, far_behind)) = self.far_behind() else { return Ok(None) };
         let (prefix, start_revision) = (format!("{:016x}-", self.lease.id), known + 1);
@@ -247,20 +249,19 @@ impl Hall {
         Ok(Some(watch))
     }
 
-    /// The name of a seat.
+    /// Returns the name of a seat.
     fn seat(&self, number: usize) -> String {
         format!("{:016x}-{number}", self.lease.id)
     }
 
-    /// Completes when there may be something else to do. Nothing is missed from when this is
-    /// called.
+    /// Completes when a place may have something else to do. No change after this call is missed.
     pub(crate) fn changed(&self) -> Pin<Box<Notified<'_>>> {
         let mut changed = Box::pin(self.changed.notified());
         changed.as_mut().enable();
         changed
     }
 
-    /// A seat that nobody sits in.
+    /// Returns a seat that no place uses.
     pub(crate) fn sit(&self) -> Seat {
         let mut seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
         seats.free.pop().unwrap_or_else(|| {
@@ -269,7 +270,7 @@ impl Hall {
         })
     }
 
-    /// Nobody sits in this seat any more.
+    /// Marks a seat as unused.
     pub(crate) fn stand_up(&self, seat: Seat) {
         self.seats.lock().unwrap_or_else(PoisonError::into_inner).free.push(seat);
     }
@@ -283,7 +284,7 @@ impl Drop for Hall {
     }
 }
 
-/// Keeps the copy, for as long as somebody wants it and the lease is alive.
+/// Keeps the replica for as long as it is used and the lease is alive.
 async fn attend(hall: Weak<Hall>, client: Client, looks: Arc<Notify>, mut watch: Watch) {
     let (limit, ttl) = (client.config().limit, client.config().ttl);
     loop {
@@ -297,7 +298,7 @@ async fn attend(hall: Weak<Hall>, client: Client, looks: Arc<Notify>, mut watch:
                     Err(_) => break,
                 }
             }
-            // Far back there is time, and there may be a thousand clients.
+            // A client far back has time, and there may be a thousand such clients.
             let quiet = if far_since.is_some() && !poked { limit.max(ttl / 3) } else { limit };
             let stale = far_since.unwrap_or_else(Instant::now) + FRESH * ttl;
             let answer = tokio::select! {
@@ -312,7 +313,7 @@ async fn attend(hall: Weak<Hall>, client: Client, looks: Arc<Notify>, mut watch:
                     poked = false;
                 }
                 Ok(Err(_)) => break,
-                // Nothing may have happened, or nobody is there.
+                // Nothing may have happened, or the endpoint may be gone.
                 Err(_) if !poked => {
                     watch.poke();
                     poked = true;

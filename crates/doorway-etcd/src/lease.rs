@@ -1,4 +1,4 @@
-//! A lease: what a client has in the store lasts as long as it is kept alive.
+//! A lease: what a client has in the store lasts as long as the client keeps the lease alive.
 
 use std::{
     collections::hash_map::RandomState,
@@ -20,11 +20,12 @@ use crate::{
     proto::etcdserverpb::{LeaseGrantRequest, LeaseRevokeRequest},
 };
 
-/// Until when it lasts for certain, by the clock here.
+/// Until when the lease lasts for certain, by the clock here.
 #[derive(Clone, Copy, Debug)]
 struct Until {
     deadline: Instant,
-    /// It was late once. What comes afterwards does not count: somebody may have been told.
+    /// The lease was late once. Later answers do not count: a caller may have been told of the
+    /// loss.
     lost: bool,
 }
 
@@ -38,9 +39,9 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// A new lease, which is kept alive until it is dropped.
+    /// Creates a lease, which is kept alive until it is dropped.
     pub(crate) async fn grant(client: &Client) -> Result<Arc<Self>, Error> {
-        // A number of our own: the same request sent again makes no second lease.
+        // The client chooses the ID: the same request sent again makes no second lease.
         let id = (RandomState::new().build_hasher().finish() >> 1).max(1) as i64;
         let ttl = client.config().ttl.as_millis().div_ceil(1000).max(1) as i64;
         let sent = Instant::now();
@@ -53,7 +54,7 @@ impl Lease {
         }))
     }
 
-    /// Whether it may be gone.
+    /// Returns whether the lease may be gone.
     pub(crate) fn is_lost(&self) -> bool {
         let late = |until: &Until| until.lost || Instant::now() >= until.deadline;
         let lost = late(&self.until.borrow());
@@ -63,7 +64,7 @@ impl Lease {
         lost
     }
 
-    /// Completes when it may be gone.
+    /// Completes when the lease may be gone.
     pub(crate) async fn lost(&self) {
         let mut until = self.until.subscribe();
         while !self.is_lost() {
@@ -79,7 +80,7 @@ impl Lease {
         self.until.send_if_modified(|until| !std::mem::replace(&mut until.lost, true));
     }
 
-    /// It was heard of in time, or not. Says whether to go on.
+    /// Extends the lease if etcd answered in time. Returns whether to go on.
     fn extend(&self, deadline: Instant) -> bool {
         if self.is_lost() {
             return false;
@@ -91,7 +92,7 @@ impl Lease {
         true
     }
 
-    /// Ends it now, and with it all that was on it.
+    /// Ends the lease now, and deletes all its keys.
     pub(crate) async fn revoke(&self) -> Result<(), Error> {
         self.keeper.abort();
         self.lose();
@@ -102,7 +103,7 @@ impl Lease {
     }
 }
 
-/// Nobody uses it any more: what is still on it must not be in anybody's way.
+/// The lease is no longer used: its remaining keys must not block other clients.
 impl Drop for Lease {
     fn drop(&mut self) {
         self.keeper.abort();
@@ -111,8 +112,8 @@ impl Drop for Lease {
     }
 }
 
-/// etcd counts from when it hears; here it counts from when that was sent, which is earlier. Less a
-/// little, for clocks that do not run alike.
+/// etcd counts from when it receives the request. This client counts from when it sent the request,
+/// which is earlier, and subtracts a little for clocks that run at different speeds.
 fn deadline(sent: Instant, ttl: Duration) -> Instant {
     sent + ttl - (ttl / 20)
 }

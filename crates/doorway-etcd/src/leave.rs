@@ -1,4 +1,4 @@
-//! Leaving: the line, or with a slot.
+//! Leaving: deletes a place, and releases its slot if it has one.
 
 use std::sync::Arc;
 
@@ -10,22 +10,22 @@ use crate::{
     txn::{all, changed, created, delete, equal, get, lease, touch, version},
 };
 
-/// What it takes to leave.
+/// What is needed to leave.
 pub(crate) struct Leaver {
     pub(crate) hall: Arc<Hall>,
     pub(crate) slot: Option<Slot>,
-    /// It was answered in the doorway.
+    /// The doorway was answered.
     pub(crate) entered: bool,
 }
 
 impl Leaver {
-    /// Deletes the place, and hands the slot to the next in line if it is known who that is. Says
+    /// Deletes the place, and grants the slot to the next waiter if the replica knows it. Returns
     /// whether the seat may be used again.
     pub(crate) async fn leave(&self, seat: &mut Seat) -> Result<bool, Error> {
         let (keys, deed) = (&self.hall.keys, deed());
         let mut slot = self.slot.clone();
-        // Who has not been answered in the doorway does not know whether it has a place, nor
-        // whether it has a slot. No place has version -1, so the first attempt tells.
+        // A client whose doorway was not answered does not know whether it has a place or a slot.
+        // No place has version -1, so the first attempt fails and tells.
         let mut place_version =
             slot.as_ref().map_or(if self.entered { 1 } else { -1 }, |slot| slot.version);
         loop {
@@ -66,8 +66,8 @@ impl Leaver {
         }
     }
 
-    /// To the heir, unless it has left or has got another slot, or the lock has changed; then to
-    /// nobody, and whoever is next takes it.
+    /// Grants the slot to the heir. If the heir has left or has another slot, or the lock has
+    /// changed, frees the slot, and the next waiter takes it.
     fn pass_on(&self, leaver: &str, slot: usize) -> RequestOp {
         let keys = &self.hall.keys;
         let heir = self.hall.known(|copy, line| {

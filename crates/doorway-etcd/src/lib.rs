@@ -1,14 +1,14 @@
 //! Doorway's locks across machines, on etcd: [`Semaphore`], [`Mutex`] and [`GroupLock`] by name,
-//! for clients anywhere.
+//! for clients on any machine.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), doorway_etcd::Error> {
 //! use doorway_etcd::{Config, Store, txn::put};
 //! let store = Store::connect(Config::new(["10.0.0.1:2379", "10.0.0.2:2379", "10.0.0.3:2379"])).await?;
 //! let gpus = store.semaphore("gpu", 4).await?;
-//! let place = gpus.enter().await?;                   // the doorway: one transaction; my place in line is fixed
+//! let place = gpus.enter().await?;                   // the doorway: one transaction, which fixes the place
 //! let permit = place.wait().await?;                  // by a watch, never by polling
-//! assert!(permit.slot() < 4);                        // nobody else's
+//! assert!(permit.slot() < 4);                        // no other holder has this number
 //! permit.guarded([put("/result", "42")]).await?;     // takes effect only while the permit holds
 //! permit.release().await?;                           // or drop it: then in the background
 //! store.close().await?;                              // before the process ends: nothing is left behind
@@ -18,23 +18,23 @@
 //!
 //! # Promises
 //!
-//! - **In the store, always:** at most as many hold as there are slots, each a slot of its own, and
-//!   in a group lock only those of one session; first come, first served by ticket. The holders can
-//!   be read off the store at every revision.
+//! - **In the store, always:** there are never more holders than slots, each with a slot of its
+//!   own, and in a group lock all holders are of one session. Grants are first come, first served
+//!   by ticket. The store shows the holders at every revision.
 //! - **In processes, while clocks and leases behave.** A client that is cut off or stopped for
-//!   longer than its lease lasts holds nothing any more and may not know it: [`Permit::lost`] tells
-//!   it as soon as can be, and [`Permit::guarded`] keeps it from doing harm in the store. For harm
-//!   elsewhere there is the [ticket](Permit::ticket).
+//!   longer than its lease lasts holds nothing any more and may not know it. [`Permit::lost`] tells
+//!   the client as soon as possible, and [`Permit::guarded`] keeps it from doing harm in the store.
+//!   Against harm elsewhere there is the [ticket](Permit::ticket).
 //! - A client that is killed loses nothing but itself: its slot or its place is free when its lease
 //!   ends.
-//! - A client that loses its connection, an endpoint or the leader goes on by itself. A request
-//!   that is not answered in time is sent again, to the next endpoint, and what arrives twice or
-//!   late is done once.
+//! - A client that loses its connection, an endpoint or the leader recovers by itself. A request
+//!   that is not answered in time is sent again, to the next endpoint, and a request that arrives
+//!   twice or late takes effect once.
 //!
-//! Without a majority of etcd nobody goes in, and nobody is thrown out. Everything has to be called
-//! within a tokio runtime, which has to live for as long as the store does.
+//! Without a majority of etcd no place is granted, and no holder loses its slot. All functions have
+//! to be called within a tokio runtime, which has to live for as long as the store does.
 //!
-//! How it works, and what was tried on it: `docs/distributed.md`.
+//! How it works, and what was tested: `docs/distributed.md`.
 
 #![deny(unsafe_code)]
 
@@ -72,7 +72,7 @@ pub use self::{
     stream::Watch,
 };
 
-/// What kind of lock it is.
+/// The kind of a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -94,7 +94,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The example of the page, kept true.
+/// Compiles and runs the example of the page.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/distributed.md")]
 struct Distributed;

@@ -13,9 +13,9 @@ pub struct Lock {
     pub(crate) store: Store,
     pub(crate) keys: Keys,
     kind: Kind,
-    /// When it was made: another of the same name is another lock.
+    /// The revision at which it was created: a later lock of the same name is another lock.
     pub(crate) made: i64,
-    /// So that the watch stays open from one passage to the next.
+    /// Kept so that the watch stays open from one passage to the next.
     hall: StdMutex<Option<Arc<Hall>>>,
 }
 
@@ -24,21 +24,21 @@ impl Lock {
         Self { store: store.clone(), keys, kind, made, hall: StdMutex::default() }
     }
 
-    /// What kind of lock it is.
+    /// Returns the kind of the lock.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Its name.
+    /// Returns the lock's name.
     pub fn name(&self) -> &str {
         self.keys.name()
     }
 
-    /// The doorway: takes a place in line. A group lock has to be asked for a session, the others
-    /// not.
+    /// The doorway: takes a place in the queue. A group lock needs a session; the other locks have
+    /// none.
     ///
-    /// When the future is dropped no place is left behind, whether the transaction was through or
-    /// not.
+    /// Cancel safety: dropping the future leaves no place behind, whether the transaction has
+    /// succeeded or not.
     ///
     /// # Errors
     /// When etcd does not answer, the lock has been removed, or the session does not fit.
@@ -51,7 +51,7 @@ impl Lock {
             return Err(Error::Session(session.unwrap_or_default().into()));
         }
         match self.pass(session.unwrap_or_default()).await {
-            // The lease had ended without anybody knowing it. The next one is new.
+            // The lease had ended without this client's knowledge. The next one is new.
             Err(Error::Lost(_)) => self.pass(session.unwrap_or_default()).await,
             place => place,
         }
@@ -65,7 +65,7 @@ impl Lock {
         Ok(Place::new(passage))
     }
 
-    /// A permit, if one is to be had at once. It takes a place in line and leaves it again.
+    /// Acquires a permit if one is free at once. It takes a place in the queue and leaves it again.
     pub(crate) async fn try_enter(&self, session: Option<&str>) -> Result<Option<Permit>, Error> {
         self.enter(session).await?.now().await
     }
@@ -80,15 +80,15 @@ impl fmt::Debug for Lock {
     }
 }
 
-/// k slots for clients anywhere, first come, first served.
+/// A semaphore with k slots for clients on any machine, first come, first served.
 #[derive(Debug)]
 pub struct Semaphore(Lock);
 
-/// One client at a time, first come, first served.
+/// A mutex: one client at a time, first come, first served.
 #[derive(Debug)]
 pub struct Mutex(Lock);
 
-/// Clients of one session at a time, first come, first served.
+/// A group lock: clients of one session at a time, first come, first served.
 #[derive(Debug)]
 pub struct GroupLock(Lock);
 
@@ -115,7 +115,7 @@ is_a_lock!(Semaphore, Mutex, GroupLock);
 macro_rules! knows_no_sessions {
     ($($type:ident),*) => {$(
         impl $type {
-            /// The doorway: takes a place in line.
+            /// The doorway: takes a place in the queue.
             ///
             /// # Errors
             /// When etcd does not answer, or the lock has been removed.
@@ -131,7 +131,7 @@ macro_rules! knows_no_sessions {
                 self.enter().await?.wait().await
             }
 
-            /// A slot, if one is free and nobody waits for it.
+            /// Acquires a slot if one is free and no client waits for it.
             ///
             /// # Errors
             /// When etcd does not answer, or the lock has been removed.
@@ -145,27 +145,27 @@ macro_rules! knows_no_sessions {
 knows_no_sessions!(Semaphore, Mutex);
 
 impl GroupLock {
-    /// The doorway: takes a place in line, for this session.
+    /// The doorway: takes a place in the queue for this session.
     ///
     /// # Errors
-    /// When etcd does not answer, the lock has been removed, or the session has no name that fits.
+    /// When etcd does not answer, the lock has been removed, or the session's name does not fit.
     pub async fn enter(&self, session: &str) -> Result<Place, Error> {
         self.0.enter(Some(session)).await
     }
 
-    /// Waits until those of this session may go in: `enter(session).await?.wait().await`.
+    /// Waits until this client may hold the session: `enter(session).await?.wait().await`.
     ///
     /// # Errors
-    /// When etcd does not answer, the lock has been removed, the session has no name that fits, or
+    /// When etcd does not answer, the lock has been removed, the session's name does not fit, or
     /// the lease may be gone.
     pub async fn acquire(&self, session: &str) -> Result<Permit, Error> {
         self.enter(session).await?.wait().await
     }
 
-    /// Goes in, if those of this session may and nobody waits.
+    /// Acquires a slot if the session's clients may hold one and no client waits.
     ///
     /// # Errors
-    /// When etcd does not answer, the lock has been removed, or the session has no name that fits.
+    /// When etcd does not answer, the lock has been removed, or the session's name does not fit.
     pub async fn try_acquire(&self, session: &str) -> Result<Option<Permit>, Error> {
         self.0.try_enter(Some(session)).await
     }

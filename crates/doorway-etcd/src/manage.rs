@@ -1,4 +1,4 @@
-//! Looking after a lock: more slots or fewer, nobody let in, removed.
+//! Management operations: resize, drain, resume, remove.
 
 use crate::{
     Error, Kind, Lock,
@@ -9,10 +9,11 @@ use crate::{
 };
 
 impl Lock {
-    /// Changes the number of slots. Who holds one that is no more keeps it until it leaves.
+    /// Changes the number of slots. A holder whose slot no longer exists keeps it until it releases
+    /// it.
     ///
     /// # Errors
-    /// When there cannot be so many, the lock has been removed, or etcd does not answer.
+    /// When the lock cannot have that many, the lock has been removed, or etcd does not answer.
     pub async fn set_slots(&self, slots: usize) -> Result<(), Error> {
         let most = if self.kind() == Kind::Mutex { 1 } else { MOST };
         if slots == 0 || slots > most {
@@ -21,7 +22,7 @@ impl Lock {
         self.change(|cfg| cfg.slots = Some(slots)).await
     }
 
-    /// Lets nobody in any more; who is inside stays, and who waits waits.
+    /// Stops granting slots. Current holders finish; waiters keep their place.
     ///
     /// # Errors
     /// When the lock has been removed, or etcd does not answer.
@@ -29,7 +30,7 @@ impl Lock {
         self.change(|cfg| cfg.drained = true).await
     }
 
-    /// Lets them in again.
+    /// Grants slots again after [`drain`](Self::drain).
     ///
     /// # Errors
     /// When the lock has been removed, or etcd does not answer.
@@ -37,8 +38,8 @@ impl Lock {
         self.change(|cfg| cfg.drained = false).await
     }
 
-    /// Reads, changes, and writes if nobody else has meanwhile. What is there already is not
-    /// written: a request that is sent again does nothing more.
+    /// Reads, changes, and writes if no other client has changed it meanwhile. Writes nothing if
+    /// the settings are the same already: a request that is sent again has no further effect.
     async fn change(&self, change: impl Fn(&mut Cfg)) -> Result<(), Error> {
         loop {
             let (mut cfg, revision) = self.cfg().await?;
@@ -55,7 +56,7 @@ impl Lock {
         }
     }
 
-    /// What the lock is now, and since which revision.
+    /// Returns the settings of the lock now, and the revision since which they hold.
     async fn cfg(&self) -> Result<(Cfg, i64), Error> {
         let found = self.store.client().range(get(self.keys.cfg())).await?;
         match found.kvs.first() {
@@ -66,12 +67,12 @@ impl Lock {
         }
     }
 
-    /// Removes the lock, unless somebody holds or waits. What its clients have written besides goes
-    /// with their leases.
+    /// Removes the lock, unless a client holds or waits. Its clients' other keys go with their
+    /// leases.
     ///
     /// # Errors
-    /// [`Error::Busy`] if somebody does; or when the lock has been removed already, or etcd does
-    /// not answer.
+    /// [`Error::Busy`] if a client holds or waits. Also when the lock has been removed already, or
+    /// etcd does not answer.
     pub async fn remove(&self) -> Result<(), Error> {
         let txn = TxnRequest::when([none(self.keys.line()), created(self.keys.cfg(), self.made)])
             .then(delete(self.keys.cfg()))

@@ -1,14 +1,16 @@
 //! The transactions of one passage.
 //!
-//! Each may be sent more than once, and may arrive late, and must then do nothing:
+//! Each transaction may be sent more than once, and may arrive late. A repeated or late
+//! transaction must have no effect:
 //!
 //! - the doorway is conditional on the place not being there and on the counter of the seat, which
-//!   is counted on by whoever leaves;
-//! - a slot is taken, or handed over, only by or to a place of version 1, which becomes 2 by it (a
-//!   slot that was taken in the doorway came with the place, so that nobody who knows of the place
-//!   does not know of the slot);
-//! - leaving and guarded writes are conditional on the counter, and count it on. What was done last
-//!   stands in it, so that one whose answer was lost can be told from one that was not done.
+//!   every leaving place increments;
+//! - a slot is taken, or handed over, only by or to a place of version 1, which the transaction
+//!   raises to 2. A slot that is taken in the doorway is created together with the place, so no
+//!   client that knows of the place misses the slot;
+//! - leaving and guarded writes are conditional on the counter, and increment it. The counter's
+//!   value names the last transaction, so a transaction whose answer was lost can be told from one
+//!   that did not happen.
 
 use std::{
     sync::{
@@ -39,47 +41,48 @@ use crate::{
     },
 };
 
-/// Milliseconds since 1970.
+/// Returns the milliseconds since 1970.
 pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
-/// A name for a transaction that no other of this process has. Nobody else writes into the counters
-/// of its seats.
+/// Returns a name for a transaction that no other transaction of this process has. No other process
+/// writes into the counters of its seats.
 pub(crate) fn deed() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Relaxed).to_string()
 }
 
-/// What stands in a slot of this place.
+/// Returns the value of a slot that this place holds.
 pub(crate) fn held(place: &str) -> String {
     format!("{place} {}", now())
 }
 
-/// A lease that is not there any more took everything with it.
+/// Returns whether the lease is gone, and everything on it.
 pub(crate) fn is_gone(error: &Error) -> bool {
     matches!(error, Error::Store(why) if why.contains("lease not found"))
 }
 
-/// The first key of each of the reads.
+/// Returns the first key of each read.
 fn firsts<const N: usize>(answer: TxnResponse) -> [Option<KeyValue>; N] {
     let mut reads = answer.reads().map(|range| range.kvs.into_iter().next());
     std::array::from_fn(|_| reads.next().flatten())
 }
 
-/// A slot, and what stands there.
+/// A slot, and the value of its key.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
     pub(crate) number: usize,
     pub(crate) value: String,
     /// The revision at which it was taken.
     pub(crate) taken: i64,
-    /// The version of the place: whether it was taken in the doorway, or later.
+    /// The version of the place: it shows whether the slot was taken in the doorway, or later.
     pub(crate) version: i64,
 }
 
 impl Slot {
-    /// Returns the slot of this place, if one of these keys is. It was taken after the doorway.
+    /// Returns the slot of this place, if one of these keys is its slot. It was taken after the
+    /// doorway.
     pub(crate) fn find(keys: &Keys, place: &str, slots: &[KeyValue]) -> Option<Self> {
         slots.iter().find_map(|kv| {
             let number = str::from_utf8(&kv.key).ok()?.strip_prefix(&keys.slots())?.parse().ok()?;
@@ -90,15 +93,15 @@ impl Slot {
     }
 }
 
-/// One passage, from the doorway on. Dropping it leaves the line or gives the slot back.
+/// One passage, from the doorway on. Dropping it leaves the queue or releases the slot.
 #[derive(Debug)]
 pub(crate) struct Passage {
     hall: Arc<Hall>,
-    /// Until it has left.
+    /// `None` once the place has left.
     seat: Option<Mutex<Seat>>,
     place: String,
     session: String,
-    /// When the lock was made.
+    /// The revision at which the lock was created.
     made: i64,
     ticket: Option<i64>,
     slot: Option<Slot>,
@@ -145,12 +148,12 @@ impl Passage {
         Error::Lost(self.name().into())
     }
 
-    /// Whether the place or the slot may be somebody else's already.
+    /// Returns whether the place or the slot may belong to another client already.
     pub(crate) fn is_lost(&self) -> bool {
         is_lost(&self.hall, &self.place, self.ticket.unwrap_or(0), self.made)
     }
 
-    /// Completes when it may be.
+    /// Completes when [`is_lost`](Self::is_lost) may hold.
     pub(crate) fn lost(&self) -> impl Future<Output = ()> + Send + use<> {
         let (hall, ticket, made) = (self.hall.clone(), self.ticket.unwrap_or(0), self.made);
         let place = self.place.clone();
@@ -168,8 +171,8 @@ impl Passage {
         }
     }
 
-    /// The doorway: one transaction. If there is a slot for it, it takes that as well, unless
-    /// somebody has come meanwhile.
+    /// The doorway: one transaction. If a slot is free for the place, it takes that as well, unless
+    /// another client has entered meanwhile.
     pub(crate) async fn enter(&mut self, note: &Note) -> Result<(), Error> {
         let (hall, id) = (self.hall.clone(), self.hall.lease.id);
         let (keys, place) = (&hall.keys, self.place.clone());
@@ -228,7 +231,7 @@ impl Passage {
             if cfg.is_none_or(|cfg| cfg.create_revision != self.made) {
                 return Err(Error::Removed(self.name().into()));
             }
-            // It was sent before, and the answer was lost.
+            // The request was sent before, and the answer was lost.
             if let Some(place) = place {
                 self.ticket = Some(place.create_revision);
                 return Ok(());
@@ -249,8 +252,8 @@ impl Passage {
         self.lost_error()
     }
 
-    /// Takes a slot, on these conditions besides. If it cannot, another client was faster, and the
-    /// replica will say so.
+    /// Takes a slot, on one more condition. If that fails, another client was faster, and the
+    /// replica will show it.
     async fn take(
         &mut self,
         number: usize,
@@ -274,7 +277,7 @@ impl Passage {
         Ok(())
     }
 
-    /// Finds the slot that it was handed.
+    /// Finds the slot that was handed to this place.
     async fn find(&mut self) -> Result<(), Error> {
         let keys = &self.hall.keys;
         let slots = self.hall.client.range(all(keys.slots())).await?;
@@ -282,19 +285,19 @@ impl Passage {
         Ok(())
     }
 
-    /// Waits until it has a slot.
+    /// Waits until the place has a slot.
     pub(crate) async fn ready(&mut self) -> Result<(), Error> {
         while !self.step(true).await? {}
         Ok(())
     }
 
-    /// Whether it has a slot, or can have one without waiting for others to leave.
+    /// Returns whether it has a slot, or can have one without waiting for other places to leave.
     pub(crate) async fn try_ready(&mut self) -> Result<bool, Error> {
         self.step(false).await
     }
 
-    /// Does what there is to do, and says whether it has a slot. Without `patient` it comes back
-    /// only when that is certain.
+    /// Does what the place has to do, and returns whether it has a slot. Without `patient` it
+    /// returns `false` only when that is certain.
     async fn step(&mut self, patient: bool) -> Result<bool, Error> {
         let hall = self.hall.clone();
         while self.slot.is_none() {
@@ -309,8 +312,8 @@ impl Passage {
                     return Err(self.lost_error());
                 }
                 Next::Turn(Turn::Holds(number, held), _) => {
-                    // In the doorway, if the answer was lost; else it was handed over. Who leaves
-                    // finds out.
+                    // In the doorway, if the answer was lost; otherwise it was handed over. Leaving
+                    // finds out which.
                     self.slot =
                         Some(Slot { number, value: held.value, taken: held.revision, version: 2 });
                     break;
@@ -321,7 +324,7 @@ impl Passage {
                 Next::Turn(Turn::Wait, _) | Next::Far(Step::Sleep, _) | Next::Unknown => Ok(()),
                 Next::Far(step, rule) => {
                     let taken = match step {
-                        // A place that was let in when there were more slots may still hold one.
+                        // A place that was granted when there were more slots may still hold one.
                         Step::Take => self.take(0, rule, Some(none(hall.keys.slots()))).await,
                         Step::Find => self.find().await,
                         _ => Ok(()),
@@ -336,7 +339,7 @@ impl Passage {
                 Next::Turn(Turn::Take(slot), rule) => self.take(slot, rule, None).await,
             };
             match taken {
-                // Its place is kept for as long as its lease is.
+                // The place is kept for as long as its lease lasts.
                 Err(Error::Unreachable { .. }) => {
                     sleep(PAUSE).await;
                     continue;
@@ -353,7 +356,7 @@ impl Passage {
         Ok(true)
     }
 
-    /// Writes, if it still holds.
+    /// Writes if the place still holds.
     pub(crate) async fn guarded(&self, operations: Vec<RequestOp>) -> Result<(), Error> {
         let refused = || Error::Refused { name: self.name().into(), ticket: self.ticket() };
         let (Some(seat), Some(ticket)) = (&self.seat, self.ticket) else { return Err(refused()) };
@@ -389,8 +392,7 @@ impl Passage {
         }
     }
 
-    /// Leaves the line, or gives the slot back. If that fails it is tried again when this is
-    /// dropped.
+    /// Leaves the queue, or releases the slot. If that fails, dropping the passage tries again.
     pub(crate) async fn leave(&mut self) -> Result<(), Error> {
         let Some(seat) = &mut self.seat else { return Ok(()) };
         self.hall.forget(self.ticket.unwrap_or(0));
@@ -433,7 +435,7 @@ impl Drop for Passage {
                 match leaver.leave(&mut seat).await {
                     Ok(true) => return leaver.hall.stand_up(seat),
                     Ok(false) => return,
-                    // With the lease it ends anyway.
+                    // The place ends with its lease anyway.
                     Err(_) if leaver.hall.lease.is_lost() => return,
                     Err(_) => sleep(leaver.hall.client.config().limit).await,
                 }

@@ -1,4 +1,4 @@
-//! Places in line and permits.
+//! Places in the queue, and permits.
 
 use std::{fmt, time::Duration};
 
@@ -6,17 +6,17 @@ use tokio::time::timeout;
 
 use crate::{Error, passage::Passage, proto::etcdserverpb::RequestOp};
 
-/// A place in line. Dropping it leaves the line, in the background; [`leave`](Self::leave) waits
-/// until that is done.
+/// A place in the queue. Dropping it leaves the queue in the background; [`leave`](Self::leave)
+/// waits until that is done.
 #[must_use = "dropping a place leaves the line"]
 pub struct Place(Passage);
 
-/// There is no permit.
+/// The result of a wait that ended without a permit.
 #[derive(Debug)]
 pub enum NotYet {
-    /// Time is over; here is the place, which still stands where it stood.
+    /// The time limit is reached. The place keeps its position in the queue.
     Late(Place),
-    /// It went wrong.
+    /// The wait failed.
     Failed(Error),
 }
 
@@ -25,11 +25,11 @@ impl Place {
         Self(passage)
     }
 
-    /// Waits until it is this place's turn. While etcd does not answer it keeps waiting, for as
-    /// long as the lease may last.
+    /// Waits until this place is granted a slot. While etcd does not answer it keeps waiting, for
+    /// as long as the lease may last.
     ///
-    /// Dropping the future leaves the line; [`ready`](Self::ready) is the one to drop without
-    /// losing the place.
+    /// Cancel safety: dropping the future leaves the queue. The future of [`ready`](Self::ready)
+    /// can be dropped without losing the place.
     ///
     /// # Errors
     /// When the lease may be gone and with it the place, or the lock has been removed.
@@ -38,10 +38,10 @@ impl Place {
         Ok(Permit(self.0))
     }
 
-    /// Waits for so long at most.
+    /// Waits until this place is granted a slot, but no longer than `limit`.
     ///
     /// # Errors
-    /// Gives the place back when time is over; and as [`wait`](Self::wait) does.
+    /// Returns the place when the limit is reached; otherwise as [`wait`](Self::wait) does.
     pub async fn wait_timeout(mut self, limit: Duration) -> Result<Permit, NotYet> {
         match timeout(limit, self.ready()).await {
             Ok(Ok(())) => Ok(Permit(self.0)),
@@ -50,8 +50,8 @@ impl Place {
         }
     }
 
-    /// Completes when [`wait`](Self::wait) will return at once. The place is still there when the
-    /// future is dropped.
+    /// Completes when [`wait`](Self::wait) would return at once. Dropping the future keeps the
+    /// place.
     ///
     /// # Errors
     /// As [`wait`](Self::wait) does.
@@ -59,7 +59,7 @@ impl Place {
         self.0.ready().await
     }
 
-    /// A permit if it is this place's turn.
+    /// Returns a permit if it is this place's turn.
     pub(crate) async fn now(mut self) -> Result<Option<Permit>, Error> {
         match self.0.try_ready().await? {
             true => Ok(Some(Permit(self.0))),
@@ -67,20 +67,20 @@ impl Place {
         }
     }
 
-    /// Its ticket: places go in in the order of their tickets.
+    /// Returns the place's ticket: places are granted in the order of their tickets.
     pub fn ticket(&self) -> u64 {
         self.0.ticket()
     }
 
-    /// How many wait before it, as far as it has heard.
+    /// Returns how many places wait ahead of it, as far as this client knows.
     pub fn ahead(&self) -> usize {
         self.0.ahead()
     }
 
-    /// Leaves the line.
+    /// Leaves the queue.
     ///
     /// # Errors
-    /// When etcd does not answer. It is tried again in the background then.
+    /// When etcd does not answer. Then it tries again in the background.
     pub async fn leave(mut self) -> Result<(), Error> {
         self.0.leave().await
     }
@@ -92,36 +92,36 @@ impl fmt::Debug for Place {
     }
 }
 
-/// A slot. Dropping it gives it back, in the background; [`release`](Self::release) waits until
-/// that is done.
+/// A slot. Dropping the permit releases it in the background; [`release`](Self::release) waits
+/// until that is done.
 #[must_use = "dropping a permit gives its slot to the next in line"]
 pub struct Permit(Passage);
 
 impl Permit {
-    /// The number of the slot, which no other holder has.
+    /// Returns the number of the slot, which no other holder has.
     pub fn slot(&self) -> usize {
         self.0.slot()
     }
 
-    /// Its ticket, which no other place of this store ever has: for fencing where there is one
-    /// slot. Whoever comes later has a greater ticket, and a resource can reject smaller ones than
-    /// it has seen.
+    /// Returns the permit's ticket, which no other place of this store ever has: for fencing where
+    /// there is one slot. A later holder has a greater ticket, and a resource can reject tickets
+    /// smaller than the greatest it has seen.
     ///
-    /// Where there are more slots that would be wrong: older co-holders are in their rights. See
-    /// [`fence`](Self::fence).
+    /// Where there are more slots that would be wrong: a holder with an older ticket may hold
+    /// another slot. See [`fence`](Self::fence).
     pub fn ticket(&self) -> u64 {
         self.0.ticket()
     }
 
-    /// The revision at which it took its slot: for fencing where there are more slots. Whoever has
-    /// the same slot later has a greater one, and a resource can reject smaller ones than it has
-    /// seen *with that slot*. (Not so tickets: who was ahead may take the slot of one who was
-    /// behind.)
+    /// Returns the revision at which it took its slot: for fencing where there are more slots. A
+    /// later holder of the same slot has a greater revision, and a resource can reject revisions
+    /// smaller than the greatest it has seen *with that slot*. (Tickets do not work for this: a
+    /// place with a smaller ticket may take the slot of a place with a greater one.)
     pub fn fence(&self) -> u64 {
         self.0.fence()
     }
 
-    /// Writes to the store what takes effect only while this permit holds, in one transaction, and
+    /// Writes to the store in one transaction that takes effect only while this permit holds, and
     /// once.
     ///
     /// ```no_run
@@ -133,9 +133,9 @@ impl Permit {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Refused`] when it holds no more: nothing is written. [`Error::Unreachable`] when
-    /// etcd did not answer: it may be written or not, and may still be until the next guarded write
-    /// or the release is through.
+    /// [`Error::Refused`] when the permit no longer holds: nothing is written.
+    /// [`Error::Unreachable`] when etcd did not answer: the write may have happened or not, and may
+    /// still happen until the next guarded write or the release succeeds.
     pub async fn guarded(
         &self,
         operations: impl IntoIterator<Item = impl Into<RequestOp>>,
@@ -143,26 +143,26 @@ impl Permit {
         self.0.guarded(operations.into_iter().map(Into::into).collect()).await
     }
 
-    /// Completes when the slot may be somebody else's soon: when etcd has not answered for nearly
-    /// as long as the lease lasts, or when it says that the place is gone. The future can be kept
-    /// apart from the permit.
+    /// Completes when another client may get the slot soon: when etcd has not answered for nearly
+    /// as long as the lease lasts, or when it reports that the place is gone. The future can be
+    /// kept apart from the permit.
     ///
-    /// Clocks must run alike here and there, and this process must run: one that is stopped learns
-    /// it when it goes on. What must not happen without the slot belongs into a
-    /// [`guarded`](Self::guarded) write.
+    /// This needs clocks that run at the same speed here and there, and a running process: a
+    /// process that is stopped learns of the loss when it continues. A write that must not happen
+    /// without the slot belongs in a [`guarded`](Self::guarded) write.
     pub fn lost(&self) -> impl Future<Output = ()> + Send + use<> {
         self.0.lost()
     }
 
-    /// Whether [`lost`](Self::lost) has come.
+    /// Returns whether [`lost`](Self::lost) would complete.
     pub fn is_lost(&self) -> bool {
         self.0.is_lost()
     }
 
-    /// Gives the slot to the next in line.
+    /// Releases the slot, which is granted to the next waiter.
     ///
     /// # Errors
-    /// When etcd does not answer. It is tried again in the background then.
+    /// When etcd does not answer. Then it tries again in the background.
     pub async fn release(mut self) -> Result<(), Error> {
         self.0.leave().await
     }

@@ -8,12 +8,12 @@ pub mod mvccpb {
     include!("generated/mvccpb.rs");
 }
 
-/// What can be asked of etcd.
+/// The requests that etcd answers.
 pub mod etcdserverpb {
     include!("generated/etcdserverpb.rs");
 }
 
-/// etcd's own locks, to compare with.
+/// etcd's own locks, for comparison.
 pub mod v3lockpb {
     include!("generated/v3lockpb.rs");
 }

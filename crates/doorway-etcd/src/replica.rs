@@ -1,4 +1,4 @@
-//! What a client knows of a lock: the replica that a watch keeps ([`crate::hall`]).
+//! The replica: what a client knows of a lock, kept by a watch ([`crate::hall`]).
 
 use crate::{
     admission::{Line, Rule},
@@ -8,21 +8,21 @@ use crate::{
     proto::mvccpb::{Event, KeyValue, event::EventType},
 };
 
-/// What is known of the line and the slots.
+/// What the replica knows of the queue and the slots.
 #[derive(Debug)]
 pub(crate) enum View {
     /// All of it.
     Whole(Line),
-    /// The predecessors of our places.
+    /// The predecessors of this client's places.
     Far(Far),
 }
 
-/// `cfg`, the line and the slots, as they were in the store at one revision.
+/// The lock spec, the queue and the slots, as they were in the store at one revision.
 #[derive(Debug)]
 pub(crate) struct Copy {
-    /// If we are far back, the revision of `cfg` alone.
+    /// If the client is far back, the revision of `cfg` alone.
     pub(crate) revision: i64,
-    /// The revision at which the lock was made; 0 if there is none.
+    /// The revision at which the lock was created; 0 if there is none.
     pub(crate) made: i64,
     /// None if there is no such lock, or it is damaged.
     pub(crate) rule: Option<Rule>,
@@ -119,7 +119,7 @@ mod tests {
         copy.put(&keys, &kv(keys.place("1-1"), "", 4, 4));
         copy.put(&keys, &kv(keys.place("2-1"), "", 5, 5));
         copy.put(&keys, &kv(keys.slot(0), "1-1 7", 6, 6));
-        // That it has a slot is written at its place as well, which keeps its ticket.
+        // Its slot is written at its place as well, which keeps its ticket.
         copy.put(&keys, &kv(keys.place("1-1"), "", 4, 6));
         let Turn::Holds(0, held) = turn(&copy, rule, 4) else { panic!("it holds slot 0") };
         assert_eq!((&*held.value, held.revision), ("1-1 7", 6));

@@ -1,4 +1,4 @@
-//! Who holds and who waits.
+//! The status of a lock: its holders and its waiters.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Kind, Lock, cfg::Cfg, passage::now, txn::all};
 
-/// The longest command line that others are told.
+/// The longest command line that other clients are shown.
 const COMMAND: usize = 200;
 
-/// Whose place it is.
+/// The process behind a place.
 #[derive(Clone, Default, Debug, Serialize, Deserialize)]
 pub(crate) struct Note {
     host: String,
     pid: u32,
     command: String,
-    /// Milliseconds since 1970, by the clock there.
+    /// Milliseconds since 1970, by the clock of its machine.
     entered: u64,
 }
 
@@ -30,74 +30,74 @@ impl Note {
         }
     }
 
-    /// What stands in the store for one who enters then.
+    /// Returns what the store keeps for a place that enters at this time.
     pub(crate) fn entered(&self, entered: u64) -> String {
         serde_json::to_string(&Self { entered, ..self.clone() })
             .expect("it has nothing that JSON has not")
     }
 }
 
-/// A lock at some moment. It may have changed by the time that you read it.
+/// A lock at some moment. It may have changed by the time the caller reads it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Status {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// How many slots there are; `None`: any number.
     pub slots: Option<usize>,
-    /// Nobody is let in.
+    /// Whether the lock is drained: it grants no slots.
     pub drained: bool,
     /// The revision of the store.
     pub revision: u64,
-    /// Who holds, in the order of slots.
+    /// The holders, in the order of slots.
     pub holders: Vec<Holder>,
-    /// Who waits, in the order in which they will go in.
+    /// The waiters, in the order in which they will be granted slots.
     pub waiting: Vec<Waiter>,
 }
 
-/// Who holds a slot.
+/// A process that holds a slot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Holder {
-    /// Which.
+    /// The slot that it holds.
     pub slot: usize,
-    /// On which machine.
+    /// The machine of the process.
     pub host: String,
-    /// The process there.
+    /// The PID of the process there.
     pub pid: u32,
     /// Its ticket.
     pub ticket: u64,
-    /// What it has asked for, in a group lock.
+    /// The session it has asked for, in a group lock.
     pub session: Option<String>,
     /// How long it has had the slot, as far as the clocks agree.
     pub held: Duration,
-    /// Its command line, or what it says instead.
+    /// Its command line, or the text that it gives instead.
     pub command: String,
 }
 
-/// Who waits.
+/// A process that waits.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Waiter {
-    /// On which machine.
+    /// The machine of the process.
     pub host: String,
-    /// The process there.
+    /// The PID of the process there.
     pub pid: u32,
     /// Its ticket.
     pub ticket: u64,
-    /// What it asks for, in a group lock.
+    /// The session it asks for, in a group lock.
     pub session: Option<String>,
     /// How long it has waited, as far as the clocks agree.
     pub waited: Duration,
-    /// Its command line, or what it says instead.
+    /// Its command line, or the text that it gives instead.
     pub command: String,
 }
 
 impl Lock {
-    /// Who holds and who waits: the store at one revision. Who has died is there until its lease
-    /// ends.
+    /// Returns the holders and waiters: the store at one revision. A dead process is shown until
+    /// its lease ends.
     ///
     /// # Errors
     /// When the lock has been removed, or etcd does not answer.

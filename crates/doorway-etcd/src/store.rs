@@ -18,7 +18,7 @@ use crate::{
     txn::{all, created, get, put},
 };
 
-/// A cluster of etcd with locks in it, and this client's lease there. Its copies share both.
+/// An etcd cluster with locks in it, and this client's lease there. Clones share both.
 #[derive(Clone, Debug)]
 pub struct Store(Arc<Inner>);
 
@@ -26,23 +26,23 @@ pub struct Store(Arc<Inner>);
 struct Inner {
     client: Client,
     note: Note,
-    /// There is none before somebody enters.
+    /// `None` before this client first enters a lock.
     lease: Mutex<Option<Arc<Lease>>>,
     halls: Mutex<HashMap<String, Weak<Hall>>>,
 }
 
 impl Store {
-    /// Connects.
+    /// Connects to etcd.
     ///
     /// # Errors
-    /// When no endpoint answers, a file cannot be read, or the user is not let in.
+    /// When no endpoint answers, a file cannot be read, or etcd rejects the user.
     pub async fn connect(config: Config) -> Result<Self, Error> {
         let note = Note::new(&config.command);
         let client = Client::connect(config).await?;
         Ok(Self(Arc::new(Inner { client, note, lease: Mutex::default(), halls: Mutex::default() })))
     }
 
-    /// What it is asked by.
+    /// Returns the client that makes the requests.
     pub fn client(&self) -> &Client {
         &self.0.client
     }
@@ -51,34 +51,35 @@ impl Store {
         &self.0.note
     }
 
-    /// A semaphore with so many slots, made if it is not there.
+    /// Opens a semaphore with this many slots, and creates it if it is missing.
     ///
     /// # Errors
-    /// When there is something else of that name, or etcd does not answer.
+    /// When something else has that name, or etcd does not answer.
     pub async fn semaphore(&self, name: &str, slots: usize) -> Result<Semaphore, Error> {
         Ok(Semaphore::new(self.open(name, Kind::Semaphore, Some(slots)).await?))
     }
 
-    /// A mutex, made if it is not there.
+    /// Opens a mutex, and creates it if it is missing.
     ///
     /// # Errors
-    /// When there is something else of that name, or etcd does not answer.
+    /// When something else has that name, or etcd does not answer.
     pub async fn mutex(&self, name: &str) -> Result<MutexLock, Error> {
         Ok(MutexLock::new(self.open(name, Kind::Mutex, Some(1)).await?))
     }
 
-    /// A group lock, made if it is not there. So many of one session go in together, or any number.
+    /// Opens a group lock, and creates it if it is missing. `slots` clients of one session may hold
+    /// together; `None` means any number.
     ///
     /// # Errors
-    /// When there is something else of that name, or etcd does not answer.
+    /// When something else has that name, or etcd does not answer.
     pub async fn group_lock(&self, name: &str, slots: Option<usize>) -> Result<GroupLock, Error> {
         Ok(GroupLock::new(self.open(name, Kind::GroupLock, slots).await?))
     }
 
-    /// A lock that is there, of whatever kind, to look at it or to manage it.
+    /// Opens an existing lock of any kind, to look at it or to manage it.
     ///
     /// # Errors
-    /// When there is none, or etcd does not answer.
+    /// When there is no such lock, or etcd does not answer.
     pub async fn lock(&self, name: &str) -> Result<Lock, Error> {
         let keys = Keys::new(name)?;
         let found = self.client().range(get(keys.cfg())).await?;
@@ -95,7 +96,7 @@ impl Store {
             return Err(Error::TooMany { name: name.into(), asked, most: MOST });
         }
         let wanted = Cfg { kind, slots, drained: false };
-        // Read in either case: what was made by a request whose answer was lost is there, too.
+        // Reads `cfg` in either case: an earlier request whose answer was lost may have created it.
         let txn = TxnRequest::when([created(keys.cfg(), 0)])
             .then(put(keys.cfg(), wanted.value()))
             .then(get(keys.cfg()))
@@ -113,7 +114,7 @@ impl Store {
         Ok(Lock::new(self, keys, cfg.kind, kv.create_revision))
     }
 
-    /// The names of what is there, in order.
+    /// Returns the names of the locks, in order.
     ///
     /// # Errors
     /// When etcd does not answer.
@@ -128,11 +129,11 @@ impl Store {
         Ok(names)
     }
 
-    /// Gives everything back at once: places, slots and the lease. Whoever ends soon should wait
-    /// for this: what is dropped is given back in the background, which ends with the process.
+    /// Gives everything back at once: places, slots and the lease. A process that ends soon should
+    /// wait for this: a dropped permit is released in the background, which ends with the process.
     ///
     /// # Errors
-    /// When etcd does not answer. The lease ends by itself then.
+    /// When etcd does not answer. Then the lease ends by itself.
     pub async fn close(&self) -> Result<(), Error> {
         match self.0.lease.lock().await.take() {
             Some(lease) => lease.revoke().await,
@@ -140,7 +141,7 @@ impl Store {
         }
     }
 
-    /// The lease; a new one if there is none, or if it may be gone.
+    /// Returns the lease; a new one if there is none, or if it may be gone.
     async fn lease(&self) -> Result<Arc<Lease>, Error> {
         let mut lease = self.0.lease.lock().await;
         match &*lease {
@@ -149,7 +150,7 @@ impl Store {
         }
     }
 
-    /// The watch on a lock, with the lease of now.
+    /// Returns the replica of a lock, with the current lease.
     pub(crate) async fn hall(&self, keys: &Keys) -> Result<Arc<Hall>, Error> {
         let lease = self.lease().await?;
         let mut halls = self.0.halls.lock().await;

@@ -1,5 +1,5 @@
-//! Streams of etcd: watches, and what keeps a lease alive. A stream stays on its endpoint and ends
-//! with its connection; another has to be opened then.
+//! Streams of etcd: watches, and the stream that keeps a lease alive. A stream stays on its
+//! endpoint and ends with its connection; then another has to be opened.
 
 use std::time::Duration;
 
@@ -17,11 +17,12 @@ use crate::{
 };
 
 impl Client {
-    /// Opens watches on one stream, with the numbers from 0 on, and waits until they watch. A
+    /// Opens watches on one stream, with numbers from 0 on, and waits until they are active. A
     /// stream ends with its connection: open another then.
     ///
     /// # Errors
-    /// When the endpoint that is asked now does not answer, or says no. The next one is asked next.
+    /// When the current endpoint does not answer, or reports an error. The next request asks the
+    /// next endpoint.
     pub async fn watch(
         &self,
         watches: impl IntoIterator<Item = WatchCreateRequest>,
@@ -65,7 +66,7 @@ impl Client {
         }
     }
 
-    /// Opens a stream that keeps a lease alive; the first request is sent already.
+    /// Opens a stream that keeps a lease alive, and sends the first request.
     pub(crate) async fn keep_alive(&self, id: i64) -> Result<KeepAlive, Error> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let _ = sender.send(LeaseKeepAliveRequest { id });
@@ -89,7 +90,7 @@ impl Client {
     }
 }
 
-/// Why a watch was not opened, or does not go on.
+/// Returns why a watch was not opened, or has ended.
 fn refusal(answer: &WatchResponse) -> Status {
     let why = answer.cancel_reason.clone();
     if answer.compact_revision > 0 {
@@ -135,7 +136,7 @@ pub struct Watch {
     index: usize,
     sender: mpsc::UnboundedSender<WatchRequest>,
     answers: Streaming<WatchResponse>,
-    /// What came before all watches had been opened, the last first.
+    /// Answers that arrived before all watches were open, the last first.
     early: Vec<WatchResponse>,
 }
 
@@ -144,17 +145,17 @@ impl Watch {
         self.answers.message().await?.ok_or_else(|| Status::unavailable("the stream has ended"))
     }
 
-    /// What has happened next.
+    /// Waits for the next events.
     ///
     /// # Errors
-    /// When the stream has ended, or etcd says no.
+    /// When the stream has ended, or etcd reports an error.
     pub async fn next(&mut self) -> Result<WatchResponse, Error> {
         if let Some(answer) = self.early.pop() {
             return Ok(answer);
         }
         let status = match self.answer().await {
-            // etcd gives a reason, or the revision that it has compacted, unless we have asked for
-            // it.
+            // etcd gives a reason, or the revision that it has compacted, unless this client has
+            // cancelled the watch.
             Ok(answer)
                 if answer.canceled
                     && (answer.compact_revision > 0 || !answer.cancel_reason.is_empty()) =>
@@ -171,14 +172,14 @@ impl Watch {
         Sender::new(self.sender.clone())
     }
 
-    /// Asks for a sign of life: an answer without events, with the revision up to which all has
-    /// been said.
+    /// Asks for a progress answer: one without events, with the revision up to which all events
+    /// have been sent.
     pub fn poke(&self) {
         let poke = RequestUnion::ProgressRequest(WatchProgressRequest {});
         let _ = self.sender.send(WatchRequest { request_union: Some(poke) });
     }
 
-    /// Nothing comes from this endpoint: the next one is asked from now on.
+    /// Gives up an endpoint that sends nothing: the next one is asked from now on.
     pub(crate) fn give_up(self) {
         self.client.leave(self.index);
     }
@@ -195,12 +196,12 @@ pub(crate) struct KeepAlive {
 }
 
 impl KeepAlive {
-    /// Asks for more time.
+    /// Asks etcd to extend the lease.
     pub(crate) fn send(&self) {
         let _ = self.sender.send(LeaseKeepAliveRequest { id: self.id });
     }
 
-    /// How long the lease lasts from when that was asked; zero if it is gone.
+    /// Returns how long the lease lasts from when the extension was asked for; zero if it is gone.
     pub(crate) async fn answer(&mut self) -> Result<Duration, Error> {
         let limit = self.client.config().limit;
         let status = match timeout(limit, self.answers.message()).await {

@@ -1,4 +1,4 @@
-//! Transactions in few words: what is compared, what is done.
+//! Short constructors for transactions: what is compared, what is done.
 
 use crate::proto::{
     etcdserverpb::{
@@ -11,7 +11,7 @@ use crate::proto::{
     mvccpb::KeyValue,
 };
 
-/// The end of the range of all keys that begin so.
+/// Returns the end of the range of all keys with this prefix.
 pub fn prefix_end(prefix: impl Into<Vec<u8>>) -> Vec<u8> {
     let mut end = prefix.into();
     while let Some(last) = end.pop() {
@@ -34,34 +34,34 @@ fn compare(key: impl Into<Vec<u8>>, target: CompareTarget, value: TargetUnion) -
     }
 }
 
-/// The key was created at this revision; 0: there is no such key.
+/// Holds if the key was created at this revision; 0: there is no such key.
 pub fn created(key: impl Into<Vec<u8>>, revision: i64) -> Compare {
     compare(key, CompareTarget::Create, TargetUnion::CreateRevision(revision))
 }
 
-/// The key was changed last at this revision.
+/// Holds if the key was last changed at this revision.
 pub fn changed(key: impl Into<Vec<u8>>, revision: i64) -> Compare {
     compare(key, CompareTarget::Mod, TargetUnion::ModRevision(revision))
 }
 
-/// The key has been written so often since it was created; 0: there is no such key.
+/// Holds if the key has been written so often since its creation; 0: there is no such key.
 pub fn version(key: impl Into<Vec<u8>>, version: i64) -> Compare {
     compare(key, CompareTarget::Version, TargetUnion::Version(version))
 }
 
-/// The key has this value.
+/// Holds if the key has this value.
 pub fn equal(key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) -> Compare {
     compare(key, CompareTarget::Value, TargetUnion::Value(value.into()))
 }
 
-/// No key begins so. (Of no key at all everything holds; of one that exists not that it was created
-/// at 0.)
+/// Holds if no key has this prefix. (For a range without keys every comparison holds; for an
+/// existing key it does not hold that it was created at 0.)
 pub fn none(prefix: impl Into<Vec<u8>>) -> Compare {
     let prefix = prefix.into();
     Compare { range_end: prefix_end(prefix.clone()), ..created(prefix, 0) }
 }
 
-/// All keys that begin so were created at this revision or before.
+/// Holds if all keys with this prefix were created at this revision or before.
 pub fn all_created_by(prefix: impl Into<Vec<u8>>, revision: i64) -> Compare {
     let prefix = prefix.into();
     let range_end = prefix_end(prefix.clone());
@@ -73,33 +73,33 @@ pub fn get(key: impl Into<Vec<u8>>) -> RangeRequest {
     RangeRequest { key: key.into(), ..Default::default() }
 }
 
-/// Counts all keys that begin so.
+/// Counts all keys with this prefix.
 pub fn count(prefix: impl Into<Vec<u8>>) -> RangeRequest {
     RangeRequest { count_only: true, ..all(prefix) }
 }
 
-/// Reads all keys that begin so.
+/// Reads all keys with this prefix.
 pub fn all(prefix: impl Into<Vec<u8>>) -> RangeRequest {
     let prefix = prefix.into();
     RangeRequest { range_end: prefix_end(prefix.clone()), ..get(prefix) }
 }
 
-/// Writes a key that stays.
+/// Writes a key without a lease.
 pub fn put(key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) -> PutRequest {
     PutRequest { key: key.into(), value: value.into(), ..Default::default() }
 }
 
-/// Writes a key that goes with a lease.
+/// Writes a key on a lease.
 pub fn lease(key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>, lease: i64) -> PutRequest {
     PutRequest { lease, ..put(key, value) }
 }
 
-/// Writes a key that goes with a lease, and returns what was there ([`TxnResponse::replaced`]).
+/// Writes a key on a lease, and returns what was there ([`TxnResponse::replaced`]).
 pub fn replace(key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>, lease: i64) -> PutRequest {
     PutRequest { lease, prev_kv: true, ..put(key, value) }
 }
 
-/// Counts the version of a key on, and leaves it as it is. It has to be there.
+/// Increments the version of a key, and leaves its value. The key has to exist.
 pub fn touch(key: impl Into<Vec<u8>>) -> PutRequest {
     PutRequest { ignore_value: true, ignore_lease: true, ..put(key, "") }
 }
@@ -127,26 +127,26 @@ is_an_operation!(
 );
 
 impl TxnRequest {
-    /// A transaction that does something if all this holds.
+    /// Creates a transaction that acts if all these comparisons hold.
     pub fn when(compare: impl IntoIterator<Item = Compare>) -> Self {
         Self { compare: compare.into_iter().collect(), ..Default::default() }
     }
 
-    /// One thing more that it does then.
+    /// Adds an operation for that case.
     #[must_use]
     pub fn then(mut self, operation: impl Into<RequestOp>) -> Self {
         self.success.push(operation.into());
         self
     }
 
-    /// More that it does then.
+    /// Adds operations for that case.
     #[must_use]
     pub fn then_all(mut self, operations: impl IntoIterator<Item = impl Into<RequestOp>>) -> Self {
         self.success.extend(operations.into_iter().map(Into::into));
         self
     }
 
-    /// One thing more that it does otherwise.
+    /// Adds an operation for the other case.
     #[must_use]
     pub fn otherwise(mut self, operation: impl Into<RequestOp>) -> Self {
         self.failure.push(operation.into());
@@ -155,12 +155,12 @@ impl TxnRequest {
 }
 
 impl TxnResponse {
-    /// The revision at which it happened.
+    /// Returns the revision of the transaction.
     pub fn revision(&self) -> i64 {
         self.header.as_ref().map_or(0, |header| header.revision)
     }
 
-    /// Whether the condition held of all transactions within it, and there were any.
+    /// Returns whether there were nested transactions, and the conditions of all of them held.
     pub fn nested_succeeded(&self) -> bool {
         let mut nested = self.responses.iter().filter_map(|response| match &response.response {
             Some(Response::ResponseTxn(txn)) => Some(txn.succeeded),
@@ -169,7 +169,7 @@ impl TxnResponse {
         nested.next().is_some_and(|first| first && nested.all(|succeeded| succeeded))
     }
 
-    /// What was there before it was [replaced](replace).
+    /// Returns the value before it was [replaced](replace).
     pub fn replaced(&self) -> Option<&KeyValue> {
         self.responses.iter().find_map(|response| match &response.response {
             Some(Response::ResponsePut(put)) => put.prev_kv.as_ref(),
@@ -177,7 +177,7 @@ impl TxnResponse {
         })
     }
 
-    /// What was read, of all that was to be read, in order.
+    /// Returns the results of all reads, in order.
     pub fn reads(self) -> impl Iterator<Item = RangeResponse> {
         self.responses.into_iter().filter_map(|response: ResponseOp| match response.response {
             Some(Response::ResponseRange(range)) => Some(range),

@@ -1,17 +1,17 @@
 //! The checker: explores every interleaving of an algorithm and decides its properties.
 //!
 //! - *Safety* (exclusion, bounded registers) is decided by the search itself, breadth first, so
-//!   that what it finds is shortest.
+//!   that the runs that it finds are shortest.
 //! - *Progress* (deadlock, starvation, bounded exit) and enabledness are decided on the graph of
-//!   all states, under weak fairness, with up to as many crashes as asked for.
-//! - *Order* (FCFS, k-FCFS, FIFE) is decided on the graph, too, by following which process began
-//!   after which others were through their doorways; so are FIFO enabling and the avoidance of
-//!   k-deadlock, which only ask which process is enabled where.
+//!   all states, under weak fairness, with up to as many crashes as requested.
+//! - *Order* (FCFS, k-FCFS, FIFE) is decided on the graph, too. The checker follows which process
+//!   began after which other processes were through their doorways. FIFO enabling and the avoidance
+//!   of k-deadlock are decided there as well; they only ask which process is enabled where.
 //! - *Strong concurrent entry* and the *invariants* that an algorithm declares are decided by a
 //!   second search that remembers what they are about.
 //! - *Equivalence* of two systems is decided by a search of its own over their product.
 //!
-//! Nothing is reported wider than what was explored: see [`Verdict::scope`].
+//! No result is reported wider than what was explored: see [`Verdict::scope`].
 
 mod bounds;
 mod checkpoint;
@@ -101,11 +101,13 @@ pub fn check(
     })
 }
 
-/// Decides the properties of a subject, and keeps the first search in a file: if that is there, the
-/// search goes on with it. The file is removed when everything has been decided.
+/// Decides the properties of a subject, and keeps the first search in a file.
+///
+/// If the file exists, the search continues from it. The file is removed when everything has been
+/// decided.
 ///
 /// # Errors
-/// When the algorithm cannot be run in the lab, or the file is not of this search.
+/// When the algorithm cannot be run in the lab, or the file does not belong to this search.
 pub fn check_kept(
     subject: &dyn Subject,
     options: &Options,
@@ -116,18 +118,18 @@ pub fn check_kept(
     Task { subject, options, progress, checkpoint: Some(checkpoint), timings: &timings }.checked()
 }
 
-/// What becomes of bisimilar local states.
+/// What is done with bisimilar local states.
 enum Locals {
     /// None are known, or none are to be merged.
     AsTheyAre,
     /// They are merged.
     Merged(Merging),
-    /// They have been merged, and that search ended with a fault.
+    /// They were merged, and that search ended with a fault.
     MergedNoMore,
 }
 
 impl Locals {
-    /// As in a list: what tells a search with these from one with others.
+    /// Returns a list item that distinguishes a search with these from other searches.
     fn in_words(&self) -> &'static str {
         match self {
             Self::AsTheyAre => "",
@@ -139,7 +141,7 @@ impl Locals {
 
 const MERGED_NO_MORE: &str = ", local states no longer merged after a fault";
 
-/// All that a check needs to know.
+/// The parameters of a check.
 #[derive(Clone, Copy)]
 struct Task<'a> {
     subject: &'a dyn Subject,
@@ -165,7 +167,7 @@ impl Task<'_> {
             Some(merging) => match self.explored(Locals::Merged(merging)) {
                 // A fault with merged local states may be that of another state, or none at all.
                 Err(Unchecked::Fault(_)) => self.explored(Locals::MergedNoMore),
-                // The search that is kept has been there already.
+                // The kept search has already ended without merging.
                 Err(Unchecked::Checkpoint(CheckpointError::Asked { theirs, .. }))
                     if theirs.ends_with(MERGED_NO_MORE) =>
                 {
@@ -179,13 +181,13 @@ impl Task<'_> {
         Ok(report)
     }
 
-    /// Decides the properties of a subject, some of whose local states may be merged. What it says
-    /// to have taken is only what the search that was kept took.
+    /// Decides the properties of a subject, some of whose local states may be merged. The reported
+    /// time before this call is only that of the kept search.
     fn explored(&self, locals: Locals) -> Result<Report, Unchecked> {
         let Self { subject, options, progress, checkpoint, timings } = *self;
         let rules = rules(subject, options);
         let started = Instant::now();
-        // An earlier search may have ended, whose local states were merged.
+        // An earlier search with merged local states may have ended.
         progress.finished.store(false, Relaxed);
         [&progress.resumed, &progress.kept].into_iter().for_each(|count| count.store(0, Relaxed));
         let mut space = Space::new(subject, options.registers, rules.relabel.then_some(rules.gap))?;
@@ -233,11 +235,12 @@ impl Task<'_> {
     }
 }
 
-/// What the search for these options is about.
+/// Returns the rules of the search for these options.
 fn rules(subject: &dyn Subject, options: &Options) -> Rules {
     let size = subject.size();
     let retries = subject.attempts().map(|most| options.retries.unwrap_or(most));
-    // With any number of attempts tickets have to be relabelled, or there would be no end of them.
+    // With any number of attempts, tickets have to be relabelled. Otherwise there would be no end
+    // of them.
     let endless =
         options.passages.is_none() || options.endless.is_some() || retries == Some(ANY_NUMBER);
     let relabel = options.relabel.unwrap_or(endless || options.registers == RegisterKind::Safe)
@@ -257,16 +260,16 @@ fn rules(subject: &dyn Subject, options: &Options) -> Rules {
     }
 }
 
-/// The events at which the search stops, because they violate one of the properties.
+/// Returns the events at which the search stops, because they violate one of the properties.
 fn watched(subject: &dyn Subject, properties: &[Property]) -> u16 {
     let watch = properties.iter().fold(0, |watch, &property| watch | safety_event(property));
-    // What is too large at the start is known already, and must not stop the search for the other
-    // properties.
+    // A register that is too large at the start is known already, and must not stop the search for
+    // the other properties.
     if Oversized::at_start(subject).is_some() { watch & !event::EXCEEDS } else { watch }
 }
 
-/// Whether any register holds tickets, or may return one where a read overlaps a write: a register
-/// that begins with ∞ shows none.
+/// Returns whether any register holds tickets, or may return one where a read overlaps a write: a
+/// register that begins with ∞ shows none.
 fn has_tickets(subject: &dyn Subject) -> bool {
     let mut found = false;
     for cell in subject.layout().cells() {
@@ -279,13 +282,13 @@ fn has_tickets(subject: &dyn Subject) -> bool {
     found
 }
 
-/// Whether a domain has more values with a ticket than without, by how many it has with these
-/// tickets.
+/// Returns whether a domain has more values with a ticket than without; `count` counts its values
+/// with these tickets.
 fn ticket_values(count: impl Fn(&[Ticket]) -> Option<usize>) -> bool {
     count(&[Ticket::ZERO]) > count(&[])
 }
 
-/// As in a list: how many attempts are followed, if the algorithm makes any.
+/// Returns as a list item how many attempts are followed, if the algorithm makes any.
 pub fn attempts(subject: &dyn Subject, most: Option<u32>) -> String {
     match most {
         _ if subject.attempts().is_none() => String::new(),
@@ -295,7 +298,7 @@ pub fn attempts(subject: &dyn Subject, most: Option<u32>) -> String {
     }
 }
 
-/// As in a list: how many processes are killed, if any are.
+/// Returns as a list item how many processes are killed, if any are.
 pub fn kills(subject: &dyn Subject) -> String {
     match subject.kills() {
         None => String::new(),

@@ -1,11 +1,11 @@
 //! Remote memory references, as the papers count them.
 //!
 //! **CC** (coherent caches, write-through, write-invalidate): a read costs 1 unless the process has
-//! a valid copy, and gives it one; a write or update costs 1, invalidates the others' copies and
-//! keeps one's own. Caches persist from passage to passage. **DSM** (distributed shared memory): an
-//! access costs 1 unless the register's home is the process itself. A process's own registers are
-//! read from a private copy and cost nothing in either model, because the algorithms do not read
-//! them. A passage begins with its first access.
+//! a valid copy, and gives the process a valid copy. A write or update costs 1, invalidates the
+//! copies of all other processes and keeps the copy of the writing process. Caches persist from
+//! passage to passage. **DSM** (distributed shared memory): an access costs 1 unless the register's
+//! home is the process itself. A process reads its own registers from a private copy, at no cost in
+//! either model, because the algorithms do not read them. A passage begins with its first access.
 
 use crate::{
     machine::{Event, Half},
@@ -13,19 +13,19 @@ use crate::{
     subject::Region,
 };
 
-/// References of passages that are over.
+/// The references of finished passages.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Cost {
-    /// Passages.
+    /// The number of passages.
     pub passages: u64,
-    /// References of all of them together.
+    /// The references of all passages together.
     pub total: u64,
-    /// References of the dearest one.
+    /// The references of the passage with the most.
     pub max: u64,
 }
 
 impl Cost {
-    /// References per passage.
+    /// Returns the references per passage.
     pub fn mean(&self) -> f64 {
         if self.passages == 0 { 0.0 } else { self.total as f64 / self.passages as f64 }
     }
@@ -41,19 +41,19 @@ impl Cost {
 #[derive(Clone, Debug)]
 pub struct Meter {
     n: usize,
-    /// For each register that has been touched, who has a valid copy.
+    /// For each touched register, the processes that have a valid copy.
     copies: Vec<Copies>,
     running: Vec<(u64, u64)>,
     /// What passages cost with coherent caches.
     pub cc: Cost,
     /// What passages cost with distributed shared memory.
     pub dsm: Cost,
-    /// The same for each process: CC, DSM.
+    /// The costs for each process: CC, DSM.
     pub by_process: Vec<(Cost, Cost)>,
 }
 
 impl Meter {
-    /// A meter for `n` processes.
+    /// Makes a meter for `n` processes.
     pub fn new(n: usize) -> Self {
         Self {
             n,
@@ -65,12 +65,12 @@ impl Meter {
         }
     }
 
-    /// Notes a step; returns what it cost in CC and DSM.
+    /// Notes a step; returns its cost in CC and DSM.
     #[inline]
     pub fn observe(&mut self, event: &Event) -> (u64, u64) {
         let p = event.process;
         let cost = match event.register {
-            // Half a write is not two accesses.
+            // A write in two halves counts as one access.
             Some(_) if event.half == Some(Half::Begin) => (0, 0),
             Some(_) => (self.cached_access(event.slot, p, event.kind), u64::from(event.remote)),
             None => (0, 0),
@@ -87,7 +87,7 @@ impl Meter {
         cost
     }
 
-    /// Process `p` has looked again at a register of which it has a valid copy.
+    /// Notes that process `p` has looked again at a register of which it has a valid copy.
     #[inline]
     pub(crate) fn looked_again(&mut self, p: usize, remote: bool) {
         if remote {
@@ -95,7 +95,7 @@ impl Meter {
         }
     }
 
-    /// What an access to a register would cost process `p` in CC.
+    /// Returns what an access to a register would cost process `p` in CC.
     pub fn would_cost(&self, slot: usize, p: usize, kind: Kind) -> u64 {
         match kind {
             Kind::Read => u64::from(!self.copies.get(slot).is_some_and(|copies| copies.has(p))),
@@ -125,15 +125,15 @@ impl Meter {
     }
 }
 
-/// Who has a valid copy of a register. Most registers are looked at by few, and there may be many
-/// registers.
+/// The processes that have a valid copy of a register. There may be many registers, and few
+/// processes look at most of them.
 #[derive(Clone, Debug)]
 #[expect(
     clippy::box_collection,
     reason = "a register of which few have copies takes 16 bytes and not 32"
 )]
 enum Copies {
-    /// These, with [`NOBODY`] at the end.
+    /// Up to three processes, padded with [`NOBODY`].
     Few([u32; 3]),
     /// A bit for each process.
     Many(Box<Vec<u64>>),
@@ -167,7 +167,7 @@ impl Copies {
         }
     }
 
-    /// Invalidates the copies of all others.
+    /// Invalidates the copies of all other processes.
     #[inline]
     fn leave_only(&mut self, p: usize) {
         match self {
@@ -184,8 +184,8 @@ impl Copies {
 mod tests {
     use super::*;
 
-    /// An access to one of two registers, of which the first lives with process 0 and the second
-    /// with nobody.
+    /// Returns an access to one of two registers. The first register lives with process 0, the
+    /// second with no process.
     fn access(process: usize, kind: Kind, register: usize) -> Event {
         Event {
             process,
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(meter.observe(&access(0, Kind::Update, 1)), (1, 1), "remote to everybody");
     }
 
-    /// Many copies are kept in another way than few; nothing is counted differently.
+    /// A set of many copies has another representation than a set of few, with the same counts.
     #[test]
     fn many_have_copies() {
         for n in [3, 64, 65, 200] {

@@ -1,4 +1,4 @@
-//! The algorithms of the registry, as the lab takes them in.
+//! The algorithms of the registry, for the lab.
 
 use doorway_core::{Algorithm, Claims, Size, Unfit};
 
@@ -11,19 +11,17 @@ type Build = fn(Size, Option<&'static str>, bool) -> Result<Box<dyn Subject>, Un
 pub struct Entrant {
     /// Its name.
     pub name: &'static str,
-    /// Which of several under that name; the first one listed is the one that is meant without more
-    /// words.
+    /// The variant, if several algorithms have that name; a name alone means the first variant.
     pub variant: Option<&'static str>,
     /// What is claimed of it.
     pub claims: Claims,
-    /// How many attempts within a passage are followed unless told otherwise; `None` if there are
-    /// no attempts.
+    /// How many attempts within a passage are followed by default; `None` if there are no attempts.
     pub attempts: Option<u32>,
     build: Build,
 }
 
 impl Entrant {
-    /// Every algorithm there is.
+    /// Returns all algorithms of the registry.
     pub fn all() -> &'static [Self] {
         macro_rules! entrants {
             ($($algorithm:ty),* $(,)?) => {
@@ -39,17 +37,17 @@ impl Entrant {
         doorway_core::for_each_algorithm!(entrants)
     }
 
-    /// The algorithm of that name.
+    /// Returns the algorithm of that name.
     pub fn named(name: &str) -> Option<&'static Self> {
         Self::variants(name).next()
     }
 
-    /// All algorithms of that name.
+    /// Returns all algorithms of that name.
     pub fn variants(name: &str) -> impl Iterator<Item = &'static Self> {
         Self::all().iter().filter(move |entrant| entrant.name == name)
     }
 
-    /// An instance to run in the lab. With `abandons`, processes may give up their waits.
+    /// Builds an instance to run in the lab. With `abandons`, processes may give up their waits.
     ///
     /// # Errors
     /// When the algorithm does not serve that size.

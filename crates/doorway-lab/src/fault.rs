@@ -1,4 +1,4 @@
-//! What makes exploring an algorithm meaningless.
+//! The faults that make exploring an algorithm meaningless.
 
 use std::{fmt, panic::Location};
 
@@ -21,12 +21,12 @@ pub enum Fault {
     Impure,
     /// Tickets grew beyond what the relabelling can hold.
     TicketRange,
-    /// A register holds more different values than there are numbers for.
+    /// A register holds more different values than there are numbers for them.
     TooManyValues(String),
     /// A step brings in more than one new ticket.
     TwoTickets,
-    /// What a step does depends on more of its tickets than the relabelling keeps: their order and
-    /// the gaps below `gap`.
+    /// A step depends on more of its tickets than the relabelling keeps: their order and the gaps
+    /// below `gap`.
     TicketUse {
         /// The register that the step accesses.
         register: Option<String>,
@@ -43,13 +43,13 @@ pub enum Fault {
         register: String,
         /// The value.
         value: String,
-        /// What it may hold, in words.
+        /// The values that the register may hold, in words.
         domain: String,
     },
     /// Two processes wrote a register at once: safe and regular registers have one writer.
     TwoWriters(String),
-    /// A local state that stands for others has met a value for which they have not been compared.
-    /// A check that meets this begins again without merging local states.
+    /// A local state that represents other states has met a value for which these have not been
+    /// compared. A check that meets this begins again without merging local states.
     Unforeseen,
 }
 

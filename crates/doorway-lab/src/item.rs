@@ -1,4 +1,4 @@
-//! Local values without their types: what a process has been answered, carries and keeps.
+//! Local values without their types: the answers of a process, what it carries and what it keeps.
 
 use std::{
     any::Any,
@@ -45,13 +45,13 @@ impl Item {
         Self(Arc::new(value))
     }
 
-    /// The value inside, if it has this type. (`self.0.any()` would be the `Arc` itself; hence the
-    /// explicit deref.)
+    /// Returns the value inside, if it has this type. (`self.0.any()` would be the `Arc` itself;
+    /// hence the explicit deref.)
     pub(crate) fn get<T: Local>(&self) -> Option<T> {
         (*self.0).any().downcast_ref::<T>().cloned()
     }
 
-    /// The same value with its tickets replaced.
+    /// Returns the same value with its tickets replaced.
     pub(crate) fn relabel(&self, f: Relabel<'_>) -> Self {
         Self((*self.0).relabelled(f))
     }
@@ -74,7 +74,7 @@ impl fmt::Debug for Item {
     }
 }
 
-/// A register's value, compared whole like the others.
+/// A register's value, compared whole like local values.
 pub(crate) struct Whole(pub(crate) Box<dyn Erased>);
 
 impl PartialEq for Whole {

@@ -1,8 +1,8 @@
 //! Judges a run by a property's own definition.
 //!
 //! A run is made twice, side by side: once by processes that forget what their loops let them
-//! forget, once by processes that forget nothing. Both have to make the same steps. What is judged
-//! is the run that forgets nothing; the other one tells when a state comes back.
+//! forget, once by processes that forget nothing. Both runs have to make the same steps. The judge
+//! judges the run that forgets nothing; the run that forgets shows when a state comes back.
 
 mod snapshot;
 
@@ -29,11 +29,11 @@ pub(crate) struct Judge<'s> {
     violated: Vec<Property>,
 }
 
-/// A loop is followed for this many rounds at least until a state comes back.
+/// A loop is followed for at least this many rounds before a state comes back.
 const ROUNDS: u64 = 256;
 
 impl<'s> Judge<'s> {
-    /// A run that is about to start.
+    /// Returns a run that is about to start.
     pub(crate) fn new(subject: &'s dyn Subject, registers: RegisterKind) -> Result<Self, Fault> {
         Ok(Self {
             subject,
@@ -63,27 +63,27 @@ impl<'s> Judge<'s> {
         if forgetful.is_same(&event) { Ok((event, violated)) } else { Err(Fault::Impure) }
     }
 
-    /// What is run.
+    /// Returns the subject of the run.
     pub(crate) fn subject(&self) -> &'s dyn Subject {
         self.subject
     }
 
-    /// The run that forgets nothing.
+    /// Returns the run that forgets nothing.
     pub(crate) fn uncut(&self) -> &Run<'s> {
         &self.uncut
     }
 
-    /// The machine that forgets.
+    /// Returns the machine of the run that forgets.
     pub(crate) fn forgetful(&self) -> &Machine<'s> {
         &self.cut.machine
     }
 
-    /// The turns that have been taken.
+    /// Returns the turns taken so far.
     pub(crate) fn turns(&self) -> &[Turn] {
         &self.turns
     }
 
-    /// Whether the run violates the property. With `loop_from`, its turns from there on are
+    /// Returns whether the run violates the property. With `loop_from`, its turns from there on are
     /// repeated for ever; the processes in `crashed` then take no step.
     pub(crate) fn shows(
         &mut self,
@@ -111,12 +111,12 @@ impl<'s> Judge<'s> {
             (Property::StrongConcurrentEntry, Some(from)) => {
                 self.keeps_waiting(from, Standing::leads)
             }
-            // That a process is not enabled is a statement about all ways to go on. A run shows the
-            // overtaking alone.
+            // That a process is not enabled is a statement about all continuations. A run shows
+            // only the overtaking.
             (Property::Fife, None) => !self.uncut.overtaken().is_empty(),
             (Property::FifoEnabling, None) => self.may_overtake(),
             (Property::KDeadlockAvoidance, Some(from)) => self.stands_still(from),
-            // What a register holds before the first step takes no step to show.
+            // What a register holds before the first step needs no step to show it.
             (Property::BoundedRegisters, None) if self.turns.is_empty() => {
                 Oversized::at_start(self.subject).is_some()
             }
@@ -125,8 +125,8 @@ impl<'s> Judge<'s> {
         }
     }
 
-    /// Whether process `p` takes steps for ever in the loop, is never in the region, and does not
-    /// give up its place.
+    /// Returns whether process `p` takes steps for ever in the loop, is never in the region, and
+    /// does not give up its place.
     pub(crate) fn avoids(&mut self, from: usize, p: usize, region: Region) -> bool {
         let spoils = |event: &Event| event.process == p && (event.to == region || event.abandons);
         let at = self.regions(from)[p];
@@ -137,16 +137,17 @@ impl<'s> Judge<'s> {
             && self.repeats_from(from, spoils)
     }
 
-    /// Whether the turns can be taken again and again, with the same accesses in every round, and
-    /// no step spoils it.
+    /// Returns whether the turns can be repeated for ever.
     ///
-    /// The loop is followed until its state comes back: with every gap between tickets the same as
-    /// before, or so wide that as many rounds cannot use it up.
+    /// Every round must have the same accesses, and no step may spoil it. The loop is followed
+    /// until its state comes back: with every gap between tickets the same as before, or so wide
+    /// that as many rounds cannot use it up.
     pub(crate) fn repeats(&mut self, round: &[Turn], spoils: impl FnMut(&Event) -> bool) -> bool {
         self.goes_on(round, Vec::new(), spoils)
     }
 
-    /// The same, if the first round has been made already and had these steps.
+    /// Like [`repeats`](Self::repeats), if the first round has been made already and had these
+    /// steps.
     fn goes_on(
         &mut self,
         round: &[Turn],
@@ -195,15 +196,15 @@ impl<'s> Judge<'s> {
         !round.is_empty() && self.goes_on(&round, first, spoils)
     }
 
-    /// Where every process is before the step of this number.
+    /// Returns where every process is before the step of this number.
     fn regions(&self, step: usize) -> Vec<Region> {
         let mut at = vec![Region::Remainder; self.subject.size().n];
         self.events.iter().take(step).for_each(|event| at[event.process] = event.to);
         at
     }
 
-    /// Whether every process that has not crashed moves from `from` on, unless it may rest where it
-    /// is.
+    /// Returns whether every process that has not crashed moves from `from` on, unless it may rest
+    /// where it is.
     fn is_fair(&self, from: usize, crashed: &[usize], may_rest: impl Fn(Region) -> bool) -> bool {
         let Some(round) = self.events.get(from..) else { return false };
         let moves = |p: usize| round.iter().any(|event| event.process == p);
@@ -213,8 +214,11 @@ impl<'s> Judge<'s> {
         })
     }
 
-    /// Whether the loop is fair and keeps a process in its entry section, with no process entering
-    /// for deadlock freedom; or keeps one in its doorway or exit section, however unfair it is.
+    /// Returns whether the loop keeps a process from where it wants to go.
+    ///
+    /// For deadlock freedom and starvation freedom, the loop must be fair and keep a process in its
+    /// entry section; for deadlock freedom, no process may enter. For bounded sections, the loop
+    /// keeps a process in its doorway or exit section, and need not be fair.
     fn keeps_from_leaving(&mut self, property: Property, from: usize, crashed: &[usize]) -> bool {
         let Some(round) = self.events.get(from..).filter(|round| !round.is_empty()) else {
             return false;
@@ -241,7 +245,8 @@ impl<'s> Judge<'s> {
         !round.iter().any(spoils) && self.repeats_from(from, spoils)
     }
 
-    /// Whether a process moves in the loop and does not enter, and all the while it is `free` to.
+    /// Returns whether a process moves in the loop and does not enter, although it is always `free`
+    /// to.
     fn keeps_waiting(&mut self, from: usize, free: fn(&Standing, usize) -> bool) -> bool {
         let n = self.subject.size().n;
         (0..n).any(|p| {
@@ -261,14 +266,16 @@ impl<'s> Judge<'s> {
         })
     }
 
-    /// Whether a process is in its remainder while another is in its entry section, which this one
-    /// never leaves again; or in its critical section while another is in its exit section. The
-    /// rest of FIFO enabling is about which are enabled.
+    /// Returns whether a process could overtake a waiting process, judged by regions alone.
+    ///
+    /// That holds if a process is in its remainder while another is in its entry section, or in its
+    /// critical section while another is in its exit section; from then on the waiting process
+    /// never leaves its section. The rest of FIFO enabling is about which processes are enabled.
     fn may_overtake(&self) -> bool {
         let n = self.subject.size().n;
         let mut at = vec!['R'; n];
-        // For each process, whether another has been where it could overtake it from, since it went
-        // where it is.
+        // For each process, whether another process could have overtaken it since it entered its
+        // present region.
         let mut behind = vec![false; n];
         for event in &self.events {
             if event.from.letter() != event.to.letter() {
@@ -287,7 +294,7 @@ impl<'s> Judge<'s> {
         behind.contains(&true)
     }
 
-    /// Whether the loop changes no process's region, with a process in its entry or exit section.
+    /// Returns whether the loop changes no region, with a process in its entry or exit section.
     fn stands_still(&mut self, from: usize) -> bool {
         let still = |event: &Event| event.from.letter() == event.to.letter();
         let is_under_way = |region: &Region| matches!(region.letter(), 'T' | 'E');

@@ -2,16 +2,16 @@
 //!
 //! - [`check`](check()) explores every interleaving and decides properties, with counterexamples
 //!   that can be replayed;
-//! - [`promela`](promela()) writes the learned automata down, to be explored by SPIN;
+//! - [`promela`](promela()) writes down the learned automata, for SPIN to explore;
 //! - [`simulate`](simulate::simulate) makes long runs under a scheduler and counts remote memory
 //!   references;
-//! - [`rmr`] does so for one n after the other and says how the references grow; [`most`](most())
-//!   finds their maximum over all runs;
+//! - [`rmr`] does so for increasing n and says how the references grow; [`most`](most()) finds
+//!   their maximum over all runs;
 //! - [`machine`] runs one schedule, step by step;
 //! - [`trace`] keeps schedules in files, and [`viewer`] shows them.
 //!
-//! An algorithm gets here through the registry of `doorway-core`, as an [`Entrant`]. Nothing about
-//! it is written twice: what is explored is the code that ships.
+//! An algorithm gets here through the registry of `doorway-core`, as an [`Entrant`]. No algorithm
+//! is written twice: the lab explores the code that ships.
 
 #![deny(unsafe_code)]
 

@@ -1,6 +1,6 @@
-//! One run, step by step: registers that hold values and processes that hold local states. The
-//! simulator, the replay of traces and the tests of the engine all run on it; the checker's
-//! counterexamples are replayed on it, uncut, before they are printed.
+//! One run, step by step: registers hold values and processes hold local states. The simulator, the
+//! replay of traces and the engine's tests use it. The checker replays its counterexamples on it,
+//! uncut, before it prints them.
 
 mod event;
 mod learned;
@@ -22,14 +22,15 @@ use crate::{
     subject::{Choice, LocalState, Move, Region, Subject},
 };
 
-/// An access that is about to be made.
+/// An access that a process makes next.
 #[derive(Clone, Copy, Debug)]
 pub struct Pending {
     /// What it does.
     pub kind: Kind,
-    /// The register, in the order in which the run has come to know them; `None` for a choice.
+    /// The register, numbered in the order in which the run first touched them; `None` for a
+    /// choice.
     pub slot: Option<usize>,
-    /// The register lives with another process or with nobody.
+    /// The register lives with another process or with no process.
     pub remote: bool,
     /// The paper's line.
     pub line: u32,
@@ -48,9 +49,9 @@ pub struct Machine<'s> {
     subject: &'s dyn Subject,
     memory: Memory<'s>,
     processes: Vec<Learned>,
-    /// How many local states of a process are remembered at most.
+    /// The largest number of local states of a process that are remembered.
     most: usize,
-    /// The move whose write is half done, with the region that the process is in meanwhile.
+    /// The move whose write is half done, and the region of the process in the meantime.
     writing: Vec<Option<(Move, Region)>>,
     kind: RegisterKind,
     cut: bool,
@@ -60,12 +61,13 @@ pub struct Machine<'s> {
     last: Event,
 }
 
-/// As many local states are remembered for all processes together, or there would be gigabytes of
-/// them.
+/// The largest number of local states remembered for all processes together. Without this limit
+/// they would take gigabytes.
 const MOST_OF_ALL: usize = 1 << 20;
 
 impl<'s> Machine<'s> {
-    /// A run that is about to start. With `cut`, processes forget what their loops let them forget.
+    /// Returns a run that is about to start. With `cut`, processes forget what their loops let them
+    /// forget.
     ///
     /// # Errors
     /// When the algorithm cannot be run in the lab.
@@ -91,7 +93,7 @@ impl<'s> Machine<'s> {
         })
     }
 
-    /// Leaves out the words in [`Event::access`], which take time, and remembers steps instead of
+    /// Leaves out the words in [`Event::access`], which take time. Remembers steps instead of
     /// replaying them.
     #[must_use]
     pub fn silent(mut self) -> Self {
@@ -99,15 +101,15 @@ impl<'s> Machine<'s> {
         self.wordless()
     }
 
-    /// Leaves out the words in [`Event::access`], and replays every step all the same.
+    /// Leaves out the words in [`Event::access`], but still replays every step.
     #[must_use]
     pub(crate) fn wordless(mut self) -> Self {
         self.describe = false;
         self
     }
 
-    /// Remembers fewer states of each process and fewer values than it would: nothing but the time
-    /// it takes depends on that, which is what the tests see to.
+    /// Remembers fewer states of each process and fewer values. Only the running time depends on
+    /// that; tests check that nothing else does.
     #[must_use]
     pub fn remembering(mut self, states: usize, values: usize) -> Self {
         self.most = states;
@@ -115,12 +117,12 @@ impl<'s> Machine<'s> {
         self
     }
 
-    /// Where process `p` is.
+    /// Returns the region of process `p`.
     pub fn region(&self, p: usize) -> Region {
         self.writing[p].map_or(self.processes[p].now.region, |(_, region)| region)
     }
 
-    /// What process `p` has asked for, in a passage.
+    /// Returns the session that process `p` has asked for, during a passage.
     pub fn session(&self, p: usize) -> Session {
         match self.writing[p] {
             Some((step, _)) => self.asked(p, &step),
@@ -128,19 +130,19 @@ impl<'s> Machine<'s> {
         }
     }
 
-    /// What process `p` has asked for when it makes this move.
+    /// Returns the session that process `p` asks for with this move.
     fn asked(&self, p: usize, step: &Move) -> Session {
         step.choice
             .request()
             .map_or(self.processes[p].now.session, |request| self.subject.session(request))
     }
 
-    /// How many processes are in the critical section.
+    /// Returns how many processes are in the critical section.
     pub fn inside(&self) -> usize {
         (0..self.processes()).filter(|&p| self.region(p) == Region::Critical).count()
     }
 
-    /// The access that process `p` makes next: the first one, if it may choose.
+    /// Returns the next access of process `p`: the first one, if it may choose.
     #[inline]
     pub fn pending(&self, p: usize) -> Pending {
         let State { slot, kind, line, .. } = self.processes[p].now;
@@ -149,60 +151,61 @@ impl<'s> Machine<'s> {
         Pending { kind, slot, remote, line }
     }
 
-    /// Whether process `p` looks at a register at which it has looked in vain, and which has not
-    /// been written since. It is not known of everybody who waits: who looks at several registers
-    /// may wait as well.
+    /// Returns whether `p` looks again at an unchanged register at which it has looked in vain.
+    ///
+    /// Not every waiting process is recognised: a process that looks at several registers may wait
+    /// as well.
     pub fn waits_in_vain(&self, p: usize) -> bool {
         let process = &self.processes[p];
         process.looked != NOT_IN_VAIN
             && process.looked == self.memory.at(process.now.slot as usize).writes
     }
 
-    /// The registers.
+    /// Returns the registers.
     pub fn layout(&self) -> &'s Layout {
         self.memory.layout()
     }
 
-    /// The paper's line that process `p` is at.
+    /// Returns the paper's line that process `p` is at.
     pub(crate) fn line(&self, p: usize) -> u32 {
         self.processes[p].now.line
     }
 
-    /// Whether process `p` may do several things next.
+    /// Returns whether process `p` has several next moves.
     #[inline]
     pub(crate) fn has_several(&self, p: usize) -> bool {
         self.processes[p].now.several
     }
 
-    /// What process `p` may do next.
+    /// Returns the next moves of process `p`.
     #[inline]
     pub fn moves(&self, p: usize) -> &[Move] {
         self.processes[p].moves()
     }
 
-    /// The register that process `p` will touch if it makes this move.
+    /// Returns the register that process `p` touches if it makes this move.
     pub fn register_of(&self, step: &Move) -> Option<usize> {
         self.memory.layout().find(step.access.register)
     }
 
-    /// What a register holds.
+    /// Returns what a register holds.
     pub fn value(&self, register: usize) -> &dyn Erased {
         self.memory.value_of(register)
     }
 
-    /// What the register that a step has touched holds, if there is a larger number in it than
-    /// this.
+    /// Returns what the register that a step has touched holds, if that contains a number larger
+    /// than `bound`.
     pub(crate) fn exceeds(&self, event: &Event, bound: u64) -> Option<&dyn Erased> {
         event.register?;
         self.memory.exceeds(event.slot, bound).then(|| self.memory.held(event.slot))
     }
 
-    /// How many processes there are.
+    /// Returns the number of processes.
     pub fn processes(&self) -> usize {
         self.processes.len()
     }
 
-    /// How many registers there are.
+    /// Returns the number of registers.
     pub fn registers(&self) -> usize {
         self.memory.layout().registers()
     }
@@ -211,7 +214,7 @@ impl<'s> Machine<'s> {
         self.processes[p].local()
     }
 
-    /// Whether a read of this register would overlap a write.
+    /// Returns whether a read of this register would overlap a write.
     pub fn in_flux(&self, register: usize, reader: usize) -> bool {
         self.writing.iter().enumerate().any(|(q, writing)| {
             q != reader
@@ -219,12 +222,12 @@ impl<'s> Machine<'s> {
         })
     }
 
-    /// What kind of registers these are.
+    /// Returns the kind of the registers.
     pub fn kind(&self) -> RegisterKind {
         self.kind
     }
 
-    /// What is being written to a register by somebody other than `reader`.
+    /// Returns what a process other than `reader` is writing to a register.
     pub(crate) fn being_written(&self, register: usize, reader: usize) -> Option<Box<dyn Erased>> {
         let mut writers = self.writing.iter().enumerate().filter(|&(q, _)| q != reader);
         let (q, step) = writers.find_map(|(q, writing)| {
@@ -236,8 +239,8 @@ impl<'s> Machine<'s> {
         self.subject.step(q, self.local(q), step.choice, value, self.cut).ok()?.effect
     }
 
-    /// Process `p` makes one step. `garbage` is what a read that overlaps a write returns;
-    /// elsewhere it is `None`.
+    /// Makes one step of process `p`. `garbage` is what a read that overlaps a write returns; for
+    /// other steps it is `None`.
     ///
     /// # Errors
     /// When the algorithm cannot be run in the lab, or the process has no such move.
@@ -287,7 +290,7 @@ impl<'s> Machine<'s> {
             session: self.asked(p, &step),
             abandons: choice.gives_up(),
             idle: false,
-            // From here on a read may return anything.
+            // From here on, a read may return any value.
             changed: true,
         })
     }
@@ -352,7 +355,7 @@ impl<'s> Machine<'s> {
         })
     }
 
-    /// What process `p` would do with this move, in words, and where it would be then. For atomic
+    /// Returns in words what process `p` does with this move, and its region after it. For atomic
     /// registers.
     ///
     /// # Errors
@@ -399,7 +402,7 @@ impl<'s> Machine<'s> {
         if half == Some(Half::End) { text } else { self.chosen(step, text) }
     }
 
-    /// What is done, with what was chosen to do so.
+    /// Returns what a step does in words, with the choice that led to it.
     fn chosen(&self, step: &Move, text: String) -> String {
         match step.choice {
             Choice::Abandon => format!("gives up: {text}"),

@@ -1,4 +1,4 @@
-//! Watches one run for violations that a single step shows.
+//! Watches a run for violations that a single step shows.
 
 use std::fmt;
 
@@ -10,13 +10,13 @@ use crate::{
     subject::{Region, Subject, conflict},
 };
 
-/// Who is where, has asked for what, and was before whom.
+/// The region and session of each process, and which processes were before it.
 #[derive(Clone, Debug)]
 pub(crate) struct Standing {
     regions: Vec<Region>,
     sessions: Vec<Session>,
-    /// For each process, those who were through their doorway when it began and have not entered
-    /// since.
+    /// For each process, the processes that were through their doorway when it began and have not
+    /// entered since.
     before: Vec<Vec<bool>>,
 }
 
@@ -29,7 +29,7 @@ impl Standing {
         }
     }
 
-    /// Notes a step. Those whom it overtakes are told before they are forgotten.
+    /// Notes a step. Returns the processes that it overtakes.
     pub(crate) fn observe(&mut self, event: &Event) -> Vec<usize> {
         let p = event.process;
         if event.from == Region::Remainder {
@@ -51,7 +51,7 @@ impl Standing {
         overtaken
     }
 
-    /// Those who are inside.
+    /// Returns the processes in the critical section.
     fn inside(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.regions.len()).filter(|&q| self.regions[q] == Region::Critical)
     }
@@ -60,18 +60,19 @@ impl Standing {
         conflict(self.sessions[p], self.sessions[q])
     }
 
-    /// Those who are in a passage and keep `p` out.
+    /// Returns the processes in a passage that keep `p` out.
     fn opponents(&self, p: usize) -> impl Iterator<Item = usize> + '_ {
         (0..self.regions.len())
             .filter(move |&q| q != p && self.regions[q] != Region::Remainder && self.conflict(p, q))
     }
 
-    /// Whether `p` is in its entry section with nobody active who keeps it out.
+    /// Returns whether `p` is in its entry section and no active process keeps it out.
     pub(crate) fn is_unopposed(&self, p: usize) -> bool {
         self.regions[p].is_entry() && self.opponents(p).next().is_none()
     }
 
-    /// Whether `p` was through its doorway before everybody active who keeps it out began.
+    /// Returns whether `p` was through its doorway before every active process that keeps it out
+    /// began.
     pub(crate) fn leads(&self, p: usize) -> bool {
         self.regions[p] == Region::Waiting && self.opponents(p).all(|q| self.before[q][p])
     }
@@ -86,7 +87,7 @@ pub(crate) struct Oversized {
 }
 
 impl Oversized {
-    /// The first such register of a subject, if there is one.
+    /// Returns the first such register of a subject, if there is one.
     pub(crate) fn at_start(subject: &dyn Subject) -> Option<Self> {
         let bound = subject.claims().bound?(subject.size());
         let cell = subject.layout().cells().find(|cell| cell.init.magnitude() > bound)?;
@@ -104,12 +105,12 @@ impl fmt::Display for Oversized {
 /// Watches a run.
 pub struct Monitor {
     k: usize,
-    /// How many have to be overtaken to violate `ordered-entry`.
+    /// How many processes have to be overtaken to violate `ordered-entry`.
     ordered: usize,
     bound: Option<u64>,
     standing: Standing,
-    /// Those who have been overtaken by one who does not keep them out, or by anybody where there
-    /// are no sessions, and are not in yet.
+    /// The processes that have been overtaken and have not entered yet. Only an overtaker of the
+    /// same session counts; without sessions every overtaker does.
     behind: Vec<bool>,
     invariants: Vec<Watched>,
 }
@@ -120,12 +121,12 @@ struct Watched {
     register: usize,
     /// What the register holds.
     value: Box<dyn Erased>,
-    /// For each process that has read it, how often it has changed since.
+    /// For each process that has read the register, how often it has changed since.
     changes: Vec<Option<u32>>,
 }
 
 impl Monitor {
-    /// A watch over a subject.
+    /// Makes a monitor for a subject.
     pub fn new(subject: &dyn Subject) -> Self {
         let (size, claims) = (subject.size(), subject.claims());
         let watched = |invariant: &Invariant| {
@@ -143,7 +144,8 @@ impl Monitor {
         }
     }
 
-    /// Notes a step and what its register holds afterwards; returns what it violates.
+    /// Notes a step and what its register holds afterwards. Returns the properties that the step
+    /// violates.
     pub fn observe(&mut self, event: &Event, value: Option<&dyn Erased>) -> Vec<Property> {
         let p = event.process;
         let mut violated = Vec::new();
@@ -182,13 +184,14 @@ impl Monitor {
         violated
     }
 
-    /// Whether an invariant is about this register, so that no step on it may be left out.
+    /// Returns whether an invariant is about this register, so that no step on it may be left out.
     pub(crate) fn watches(&self, register: usize) -> bool {
         self.invariants.iter().any(|watched| watched.register == register)
     }
 
-    /// Those who have been overtaken since they were through their doorway, by one with whom they
-    /// could be inside, and are not in yet.
+    /// Returns the processes that have been overtaken since their doorway and have not entered yet.
+    ///
+    /// Only an overtaker that could be inside together with the process counts.
     pub fn behind(&self) -> impl Iterator<Item = usize> + '_ {
         self.behind.iter().enumerate().filter(|(_, behind)| **behind).map(|(q, _)| q)
     }

@@ -1,21 +1,22 @@
 //! The replay engine's memory: a process is its section plus the answers that it has received.
 //!
-//! A section is deterministic between answers. To learn what a process does next, its section runs
-//! again on the record of its answers and stops at the first access without one. The combinators
-//! cut the record: an open loop keeps the carried value only ([`Entry::Open`]), a finished loop or
-//! scope its result only ([`Entry::Closed`]).
+//! A section is deterministic between answers. To find out what a process does next, its section
+//! runs again on the record of its answers and stops at the first access without an answer. The
+//! combinators cut the record: an open loop keeps only the carried value ([`Entry::Open`]), and a
+//! finished loop or scope keeps only its result ([`Entry::Closed`]).
 //!
 //! **An entry belongs to a call by its position.** With `cut` on, every access takes exactly one
-//! entry of the record and so does every combinator that has begun, whether or not it makes an
-//! access. So the n-th entry always meets the call that made it, in helpers, recursion and plain
-//! `for` loops as well. The source location in an entry is compared as a safeguard; it identifies
+//! entry of the record. So does every combinator that has begun, whether or not it makes an access.
+//! So the n-th entry always meets the call that made it, in helpers, recursion and plain `for`
+//! loops as well. The source location in an entry is compared as a safeguard; it identifies
 //! nothing.
 //!
 //! The line that a section names inside a loop or scope is forgotten after each round, and after
-//! the call: otherwise it would depend on where the record begins.
+//! the call. Otherwise it would depend on where the record begins.
 //!
-//! With `cut` off nothing is forgotten and the record holds answers alone. Counterexamples are
-//! replayed like that before they are printed, and every check compares cut with uncut runs first.
+//! With `cut` off nothing is forgotten and the record holds only answers. Counterexamples are
+//! replayed with `cut` off before they are printed, and every check compares cut with uncut runs
+//! first.
 
 use std::{ops::ControlFlow, panic::Location};
 
@@ -25,7 +26,7 @@ mod memory;
 
 use crate::{fault::Fault, item::Item, random::Random};
 
-/// Where a loop or scope was called.
+/// The place where a loop or scope was called.
 pub(crate) type Place = &'static Location<'static>;
 
 /// One thing that a process remembers within a section.
@@ -33,9 +34,9 @@ pub(crate) type Place = &'static Location<'static>;
 pub(crate) enum Entry {
     /// An answer of the memory.
     Answer(Item),
-    /// A loop at the beginning of this round with the value that it carries, or a scope that is not
-    /// finished. A loop over items carries nothing into its first round: the code says what it
-    /// begins with. `touched` says whether the call has made an access before this round.
+    /// A loop at the beginning of this round with its carried value, or an unfinished scope. A loop
+    /// over items carries nothing into its first round: the code says what it begins with.
+    /// `touched` says whether the call has made an access before this round.
     Open { place: Place, round: usize, touched: bool, carried: Item },
     /// A finished loop or scope, with its result and whether it made an access.
     Closed { place: Place, touched: bool, result: Item },
@@ -55,41 +56,41 @@ impl Entry {
     }
 }
 
-/// Where a call of a combinator stands, according to the record.
+/// The state of a combinator call, according to the record.
 enum Call<S, R> {
-    /// It begins now.
+    /// The call begins now.
     New,
-    /// It is at the beginning of this round and carries this.
+    /// The call is at the beginning of this round and carries this.
     Open(usize, S),
-    /// It has returned this.
+    /// The call has returned this.
     Closed(R),
 }
 
 /// What an access does to its register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Reads it.
+    /// Reads the register.
     Read,
-    /// Writes it.
+    /// Writes the register.
     Write,
-    /// Reads and writes it in one step.
+    /// Reads and writes the register in one step.
     Update,
-    /// Touches none: a choice.
+    /// Touches no register: a choice.
     Choose(Odds),
 }
 
-/// What may come of a choice, and how likely it is where it is made at random.
+/// The outcomes of a choice, and their probabilities where it is made at random.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Odds {
-    /// One of `0..outcomes`, each as likely.
+    /// One of `0..outcomes`, all with the same probability.
     Even(u32),
-    /// One of `0..=most`, each half as likely as the one before, but for the last, which is as
-    /// likely.
+    /// One of `0..=most`. Each is half as likely as the one before, except the last, which is as
+    /// likely as the one before.
     Halving(u32),
 }
 
 impl Odds {
-    /// How many outcomes there are.
+    /// Returns how many outcomes there are.
     pub fn outcomes(self) -> u32 {
         match self {
             Self::Even(outcomes) => outcomes,
@@ -97,7 +98,8 @@ impl Odds {
         }
     }
 
-    /// Refuses a choice without an outcome, and one with more than the lab explores.
+    /// Returns a fault for a choice without an outcome, or with more outcomes than the lab
+    /// explores.
     pub(crate) fn check(self) -> Result<(), Fault> {
         if (1..=MAX_OUTCOMES).contains(&self.outcomes()) {
             Ok(())
@@ -106,7 +108,7 @@ impl Odds {
         }
     }
 
-    /// One of them at random.
+    /// Draws an outcome at random.
     pub fn draw(self, random: &mut Random) -> u32 {
         match self {
             Self::Even(outcomes) => random.below(u64::from(outcomes)) as u32,
@@ -120,30 +122,30 @@ impl Odds {
 pub struct Access {
     /// The paper's line.
     pub line: u32,
-    /// What it does.
+    /// What the access does.
     pub kind: Kind,
-    /// The register's word, if it touches one.
+    /// The register's word, if the access touches a register.
     pub register: usize,
-    /// Whether a wait may be given up here.
+    /// Whether a wait may be given up at this access.
     pub waits: bool,
 }
 
-/// How many outcomes a choice may have.
+/// The largest number of outcomes of a choice.
 pub(crate) const MAX_OUTCOMES: u32 = 1 << 12;
 
-/// How many rounds in a row a loop over items may go without an access before it counts as one
+/// How many rounds in a row a loop over items may go without an access before it counts as a loop
 /// without end.
 const IDLE_ROUNDS: usize = 1 << 16;
 
-/// Why a section stops: at an access without an answer, or at a fault.
+/// The reason why a section stops: an access without an answer, or a fault.
 #[derive(Debug)]
 pub struct Stop;
 
-/// What the first access without a recorded answer is to be answered with.
+/// The answer to the first access without a recorded answer.
 pub(crate) enum Input<'a> {
     /// The register holds this.
     Value(&'a dyn Erased),
-    /// The choice falls on this.
+    /// The choice has this outcome.
     Outcome(u32),
 }
 
@@ -153,16 +155,18 @@ pub struct Replay<'a> {
     next: usize,
     pub(crate) log: Vec<Entry>,
     pub(crate) input: Option<Input<'a>>,
-    /// What the access that took the input left in its register.
+    /// The value that the access that took the input left in its register.
     pub(crate) effect: Option<Box<dyn Erased>>,
-    /// The access that it stopped at.
+    /// The access at which the section stopped.
     pub(crate) pending: Option<Access>,
     pub(crate) fault: Option<Fault>,
-    /// Counts accesses: each that is made, and one for each entry that stands for some.
+    /// The number of accesses: each access that is made, and one for each entry that stands for
+    /// some.
     accesses: usize,
-    /// What `accesses` was when the innermost round of a wait began.
+    /// The value of `accesses` when the innermost round of a wait began.
     round: Option<usize>,
-    /// Whether the access that took the input was the last of an attempt, and another one begins.
+    /// Whether the access that took the input was the last of an attempt, and another attempt
+    /// begins.
     pub(crate) retries: bool,
     line: u32,
     cut: bool,
@@ -170,7 +174,7 @@ pub struct Replay<'a> {
     tampering: Option<Tampering>,
 }
 
-/// A change to one line that any algorithm can be subjected to, whatever its code says:
+/// A change to one line that can be applied to any algorithm, whatever its code says:
 /// `line-7-writes-nothing`, `line-7-asks-the-opposite`. The fuzzer makes mutants of all algorithms
 /// in this way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -217,7 +221,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// The section is over: what it was answered is forgotten.
+    /// Notes that the section is over, and forgets its answers.
     pub(crate) fn finish_section(&mut self) {
         if self.next < self.answers.len() {
             self.fault = Some(Fault::Impure);
@@ -226,7 +230,7 @@ impl<'a> Replay<'a> {
         self.accesses = 0;
     }
 
-    /// The next entry of the record, which goes into the log again.
+    /// Returns the next entry of the record, which goes into the log again.
     fn recorded(&mut self) -> Option<&'a Entry> {
         let entry = self.answers.get(self.next)?;
         self.next += 1;
@@ -238,7 +242,7 @@ impl<'a> Replay<'a> {
         Some(entry)
     }
 
-    /// The recorded answer to the next access, if there is one.
+    /// Returns the recorded answer to the next access, if there is one.
     fn recall<R: Local>(&mut self) -> Result<Option<R>, Stop> {
         match self.recorded() {
             None => Ok(None),
@@ -247,7 +251,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// The value that the record holds for a call.
+    /// Returns the value that the record holds for a call.
     fn item<T: Local>(&mut self, item: &Item) -> Result<T, Stop> {
         item.get().map_or_else(|| self.fail(Fault::Impure), Ok)
     }
@@ -257,8 +261,8 @@ impl<'a> Replay<'a> {
         Err(Stop)
     }
 
-    /// One access: `apply` turns the register's value into its new value, if it changes, and the
-    /// answer to record.
+    /// Makes one access: `apply` turns the register's value into its new value, if it changes, and
+    /// the answer to record.
     fn access<T: Value, R: Local>(
         &mut self,
         kind: Kind,
@@ -287,7 +291,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Whether the tests of this line ask for the opposite.
+    /// Returns whether the tests of this line ask for the opposite.
     fn asks_the_opposite(&self) -> bool {
         self.tampering == Some(Tampering::AsksTheOpposite(self.line))
     }
@@ -298,7 +302,7 @@ impl<'a> Replay<'a> {
         Err(Stop)
     }
 
-    /// Looks up where the loop or scope that is called now stands. A new call goes into the log as
+    /// Looks up the state of the loop or scope that is called now. A new call goes into the log as
     /// open.
     fn call<S: Local, R: Local>(&mut self, place: Place, init: S) -> Result<Call<S, R>, Stop> {
         if !self.cut {
@@ -324,7 +328,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Forgets everything since the call at `start` of the log but its result.
+    /// Forgets everything since the call at `start` of the log except its result.
     fn close<R: Local>(&mut self, place: Place, start: usize, touched: bool, result: &R) {
         if self.cut {
             self.log.truncate(start);
@@ -332,8 +336,8 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Forgets everything since the call at `start` of the log but the value that it carries into
-    /// this round.
+    /// Forgets everything since the call at `start` of the log except the value that it carries
+    /// into this round.
     fn carry<S: Local>(
         &mut self,
         place: Place,
@@ -353,7 +357,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// The loop behind `each`, `fold` and `find`.
+    /// Runs the loop behind `each`, `fold` and `find`.
     fn rounds<I, T, F>(&mut self, place: Place, items: I, init: T, body: F) -> Result<T, Stop>
     where
         I: IntoIterator<Item = usize>,
@@ -388,7 +392,7 @@ impl<'a> Replay<'a> {
         Ok(carried)
     }
 
-    /// A choice.
+    /// Makes a choice.
     fn outcome(&mut self, odds: Odds) -> Result<u32, Stop> {
         if let Some(answer) = self.recall()? {
             return Ok(answer);
@@ -404,7 +408,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// The loop behind `repeat` and `attempts`.
+    /// Runs the loop behind `repeat` and `attempts`.
     fn go_round<S, R, F>(
         &mut self,
         place: Place,
@@ -423,7 +427,7 @@ impl<'a> Replay<'a> {
             Call::Open(_, state) => state,
             Call::Closed(result) => return Ok(result),
         };
-        // Neither the round nor whether it is the first is kept, or there would be no end of
+        // Neither the round nor whether it is the first is kept. Otherwise there would be no end of
         // states.
         self.carry(place, start, 0, true, &state);
         let line = self.line;
@@ -443,7 +447,7 @@ impl<'a> Replay<'a> {
             if self.accesses == before {
                 return self.fail(Fault::IdleIteration(place));
             }
-            // Rounds that are replayed come before the input is taken.
+            // Replayed rounds come before the input is taken.
             self.retries |= attempts && self.input.is_none();
             self.carry(place, start, 0, true, &state);
         }

@@ -1,6 +1,8 @@
-//! Remote memory references as n grows: an algorithm is simulated at n = 2, 4, 8, … under several
-//! schedulers, and the references of its passages are fitted. What is measured is a sample;
-//! [`most`](crate::most) finds the maximum over all runs, for few processes.
+//! Remote memory references as n grows: a measurement.
+//!
+//! An algorithm is simulated at n = 2, 4, 8, … under several schedulers, and functions of n are
+//! fitted to the references of its passages. The measurement is a sample; [`most`](crate::most)
+//! finds the maximum over all runs, for few processes.
 
 mod fit;
 mod spin;
@@ -30,35 +32,36 @@ use crate::{
 /// What to measure.
 #[derive(Clone, Debug)]
 pub struct Sweep {
-    /// Slots where there can be several.
+    /// The number of slots, for algorithms with several.
     pub k: usize,
-    /// Sessions where there are such.
+    /// The number of sessions, for algorithms with sessions.
     pub sessions: usize,
-    /// The most processes.
+    /// The largest number of processes.
     pub up_to: usize,
-    /// Under which schedulers.
+    /// The names of the schedulers.
     pub schedulers: Vec<String>,
-    /// How many passages.
+    /// The number of passages.
     pub passages: Passages,
     /// Seed of everything random.
     pub seed: u64,
-    /// Steps of one run at most.
+    /// The largest number of steps of one run.
     pub max_steps: u64,
-    /// How many runs are made at a time. Each follows from its seed, whatever runs beside it.
+    /// The number of runs made at a time. Each run depends on its seed only, not on the runs beside
+    /// it.
     pub workers: usize,
 }
 
-/// How many passages are made.
+/// How the number of passages is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Passages {
-    /// As many by each process.
+    /// Each process makes this many.
     Each(u64),
-    /// As many by all together, or a few more: as many by each.
+    /// All processes together make this many or a few more. Each makes the same number.
     Total(u64),
 }
 
 impl Passages {
-    /// Of each of `n` processes.
+    /// Returns how many passages each of `n` processes makes.
     pub fn each(self, n: usize) -> u64 {
         match self {
             Self::Each(passages) => passages,
@@ -67,25 +70,25 @@ impl Passages {
     }
 }
 
-/// What is going on, for whoever watches.
+/// The progress of a measurement, for the caller to watch from another thread.
 #[derive(Debug, Default)]
 pub struct Watch {
     /// Steps taken.
     pub steps: AtomicU64,
     /// Set by the watcher to make the measurement stop.
     pub cancel: AtomicBool,
-    /// By worker.
+    /// What each worker runs now.
     now: Mutex<Vec<String>>,
 }
 
 impl Watch {
-    /// What is being run, in words.
+    /// Returns what is being run, in words.
     pub fn now(&self) -> String {
         let all = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().filter(|now| !now.is_empty()).cloned().collect::<Vec<_>>().join(", ")
     }
 
-    /// What this worker runs now.
+    /// Notes what this worker runs now.
     fn is(&self, worker: usize, now: String) {
         let mut all = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         if worker >= all.len() {
@@ -108,10 +111,10 @@ pub struct Point {
     pub cc: Cost,
     /// References per passage with distributed shared memory.
     pub dsm: Cost,
-    /// The run came to its end: it was neither cut off nor interrupted.
+    /// The run came to its end: it did not reach the step limit and was not interrupted.
     pub complete: bool,
-    /// It belongs to the curve: complete, and with as many slots as asked for. With few processes
-    /// there are fewer.
+    /// The run belongs to the curve: it is complete and has as many slots as asked for. With few
+    /// processes there are fewer slots.
     pub fitted: bool,
 }
 
@@ -125,7 +128,7 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// How something that was measured grows.
+    /// Returns how a measured quantity grows.
     pub fn growth(&self, of: impl Fn(&Point) -> f64) -> Option<Growth> {
         let points: Vec<_> =
             self.points.iter().filter(|p| p.fitted).map(|p| (p.n, of(p))).collect();
@@ -133,18 +136,18 @@ impl Curve {
     }
 }
 
-/// The steps for which a process is kept waiting.
+/// The numbers of steps for which a process is kept waiting.
 pub const WAITS: [u64; 3] = [100, 1_000, 10_000];
 
-/// What it costs to wait for so many steps, with the fewest processes of which one has to.
+/// The cost of waiting for so many steps, with the fewest processes such that one has to wait.
 #[derive(Clone, Debug)]
 pub struct Waiting {
-    /// The costs after each of [`WAITS`].
+    /// The costs for each of [`WAITS`].
     pub costs: Vec<SpinCost>,
 }
 
 impl Waiting {
-    /// References per look once the wait has lasted: CC, DSM.
+    /// Returns the references per look, after the wait has lasted for some time: CC, DSM.
     pub fn per_look(&self) -> (f64, f64) {
         let [.., a, b] = &self.costs[..] else { return (0.0, 0.0) };
         let looks = (b.steps - a.steps) as f64;
@@ -157,16 +160,16 @@ impl Waiting {
 pub struct Measured {
     /// By scheduler.
     pub curves: Vec<Curve>,
-    /// What waiting costs; `None` if nobody could be kept waiting.
+    /// What waiting costs; `None` if no process could be kept waiting.
     pub waiting: Option<Waiting>,
     /// The sizes that the algorithm refuses, and why.
     pub refused: Vec<(Size, Unfit)>,
-    /// It was interrupted.
+    /// The measurement was interrupted.
     pub cancelled: bool,
 }
 
-/// The size at which an algorithm is run among `n`: with a slot less than there are processes, at
-/// most.
+/// Returns the size at which an algorithm is run with `n` processes. There are at most `n` - 1
+/// slots.
 fn size(entrant: &Entrant, n: usize, sweep: &Sweep) -> Size {
     entrant.claims.problem.size(n, sweep.k.min(n.saturating_sub(1)).max(1), sweep.sessions)
 }
@@ -174,7 +177,7 @@ fn size(entrant: &Entrant, n: usize, sweep: &Sweep) -> Size {
 /// Measures an algorithm.
 ///
 /// # Errors
-/// When there is no such scheduler for it, or it cannot be run in the lab.
+/// If this algorithm has no such scheduler, or cannot be run in the lab.
 pub fn measure(entrant: &Entrant, sweep: &Sweep, watch: &Watch) -> Result<Measured, SimulateError> {
     let mut measured =
         Measured { curves: Vec::new(), waiting: None, refused: Vec::new(), cancelled: false };
@@ -194,13 +197,13 @@ pub fn measure(entrant: &Entrant, sweep: &Sweep, watch: &Watch) -> Result<Measur
     Ok(measured)
 }
 
-/// Every subject under every scheduler, several at a time.
+/// Runs every subject under every scheduler, several runs at a time.
 fn curves(
     subjects: &[Box<dyn Subject>],
     sweep: &Sweep,
     watch: &Watch,
 ) -> Result<Vec<Curve>, SimulateError> {
-    // Those that take longest come first: so the workers are done at about the same time.
+    // The longest runs come first, so that the workers finish at about the same time.
     let under = |subject| {
         sweep.schedulers.iter().enumerate().map(move |(curve, name)| (subject, curve, name))
     };
@@ -259,7 +262,7 @@ fn point(
     })
 }
 
-/// Waits among one process more than there are slots.
+/// Measures the cost of waiting, with one process more than there are slots.
 fn waiting(entrant: &Entrant, sweep: &Sweep) -> Result<Option<Waiting>, crate::Fault> {
     let k = if entrant.claims.problem == Problem::KExclusion { sweep.k } else { 1 };
     let size = entrant.claims.problem.size(k + 1, k, sweep.sessions);
@@ -271,14 +274,14 @@ fn waiting(entrant: &Entrant, sweep: &Sweep) -> Result<Option<Waiting>, crate::F
     Ok(costs.map(|costs| Waiting { costs }))
 }
 
-/// A scheduler that is watched, and stops when it is told to.
+/// A scheduler with a watcher. It stops when the watcher tells it to.
 struct Watched<'w> {
     scheduler: Box<dyn Scheduler>,
     watch: &'w Watch,
     unnoted: u64,
 }
 
-/// Steps between two looks at the watch.
+/// The number of steps between two looks at the watch.
 const NOTE_EVERY: u64 = 1 << 12;
 
 impl Scheduler for Watched<'_> {

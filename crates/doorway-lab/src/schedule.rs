@@ -1,5 +1,6 @@
-//! Schedulers: who moves next in a simulation. Some mean no harm, some are written down, and some
-//! are adversaries, each of which sees [exactly what its definition lets it see](adversary).
+//! Schedulers choose the process that moves next in a simulation. Some let every process move again
+//! and again, some are written down, and some are adversaries. Each adversary sees [exactly what
+//! its definition allows](adversary).
 
 pub mod adversary;
 mod fair;
@@ -22,38 +23,38 @@ use crate::{
     subject::{Choice, Move, Region, Subject},
 };
 
-/// All there is to see.
+/// All that a scheduler can see.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     /// Processes that can move, in ascending order.
     pub able: &'a [usize],
     /// The last step.
     pub last: Option<&'a Event>,
-    /// Where each process is.
+    /// The region of each process.
     pub regions: &'a [Region],
     /// The run: every register and every process.
     pub machine: &'a Machine<'a>,
-    /// What it has cost, and who has a copy of which register.
+    /// The references so far, and which process has a copy of which register.
     pub meter: &'a Meter,
 }
 
-/// Decides who moves next.
+/// Decides which process moves next.
 pub trait Scheduler {
-    /// One of the able processes, or nobody if the schedule is over.
+    /// Returns one of the able processes, or `None` if the schedule is over.
     ///
     /// # Errors
     /// When the schedule asks for something that cannot be done.
     fn next(&mut self, view: &View<'_>) -> Result<Option<usize>, ScheduleError>;
 
-    /// What the step that [`next`](Self::next) has decided on asks for, if the schedule says so:
-    /// the session, and the line in which it says so.
+    /// Returns the session that the schedule names for the step of [`next`](Self::next), if any,
+    /// and the line that names it.
     fn asks(&self) -> Option<(u32, usize)> {
         None
     }
 }
 
-/// The move with which a process asks for what the schedule says, if it says so: its index, and
-/// what it chooses.
+/// Returns the move by which a process makes the request of the schedule, if there is one: its
+/// index, and the choice.
 pub(crate) fn requested(
     asks: Option<(u32, usize)>,
     process: usize,
@@ -72,10 +73,10 @@ pub(crate) fn requested(
         .ok_or(ScheduleError::NoSession { line, process })
 }
 
-/// A scheduler by its name; `script` reads the file of `script:FILE`.
+/// Returns a scheduler by its name; `script` reads the file of `script:FILE`.
 ///
 /// # Errors
-/// If there is none of that name, or the script is not one.
+/// If there is no scheduler of that name, or the file is not a script.
 pub fn scheduler<E: From<ScheduleError>>(
     name: &str,
     subject: &dyn Subject,
@@ -109,8 +110,10 @@ pub fn scheduler<E: From<ScheduleError>>(
     })
 }
 
-/// The schedulers under which every algorithm is measured, and then the ones that papers have made
-/// for this one.
+/// Returns the schedulers for an algorithm.
+///
+/// First come the schedulers under which every algorithm is measured, then those that papers have
+/// made for this algorithm.
 pub fn schedulers(algorithm: &str) -> Vec<&'static str> {
     let mut names = vec!["random", "pct", "round-robin"];
     if algorithm == "burns-lamport" {

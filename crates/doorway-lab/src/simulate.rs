@@ -1,5 +1,5 @@
 //! The simulator: long runs under a scheduler, with the references of every passage counted. A run
-//! follows from its seed alone.
+//! depends only on its seed.
 
 mod lemmas;
 
@@ -19,39 +19,39 @@ use crate::{
     subject::{Choice, LocalState, Move, Region, Subject},
 };
 
-/// How to run.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Simulation {
     /// Passages per process.
     pub passages: u64,
     /// Seed of everything random.
     pub seed: u64,
-    /// How many processes crash.
+    /// The number of processes that crash.
     pub crashes: usize,
-    /// Steps at most.
+    /// The largest number of steps.
     pub max_steps: u64,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Steps taken, failed waits included.
     pub steps: u64,
-    /// What was violated: how often, by which property.
+    /// The number of violations: how often, by which property.
     pub violations: u64,
     /// Which properties were violated.
     pub violated: BTreeSet<&'static str>,
     /// The references.
     pub meter: Meter,
-    /// Who crashed.
+    /// The processes that crashed.
     pub crashed: Vec<usize>,
-    /// Everybody who is left waits for something that will not come.
+    /// Every remaining process waits for something that never happens.
     pub stuck: bool,
-    /// The run was cut off at its greatest number of steps.
+    /// The run was cut off at its largest number of steps.
     pub cut_off: bool,
     /// How often each process executed each line.
     pub lines: Lines,
-    /// What the proof of paper 004 counts, for its lock.
+    /// What the proof of Giakkoupis and Woelfel 2014 counts, for its lock.
     pub lemmas: Option<Lemmas>,
 }
 
@@ -73,13 +73,13 @@ impl Lines {
         lines[line] += times;
     }
 
-    /// How often `p` executed this one.
+    /// Returns how often `p` executed this line.
     pub fn of(&self, p: usize, line: u32) -> u64 {
         self.0[p].get(line as usize).copied().unwrap_or(0)
     }
 }
 
-/// A run that could not be made.
+/// Why a run could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum SimulateError {
     /// The schedule cannot be followed.
@@ -106,8 +106,8 @@ pub fn simulate(
     simulate_on(machine, subject, how, scheduler)
 }
 
-/// The same on a machine that is about to start: to see that those which remember and those which
-/// replay make the same run.
+/// Like [`simulate`], on a machine that is about to start. Tests compare machines that remember
+/// steps with machines that replay them.
 ///
 /// # Errors
 /// When the schedule cannot be followed, or the algorithm cannot be run in the lab.
@@ -127,7 +127,7 @@ pub fn simulate_on(
     let mut regions = vec![Region::Remainder; size.n];
     let mut able: Vec<usize> = if how.passages == 0 { Vec::new() } else { (0..size.n).collect() };
     let mut standstill = Standstill::new(size.n);
-    // How often each has looked again without more being said of it.
+    // The number of looks of each process that have not been counted under their line yet.
     let mut looks = vec![0; size.n];
     let mut outcome = Outcome {
         steps: 0,
@@ -149,8 +149,8 @@ pub fn simulate_on(
             outcome.cut_off = true;
             break;
         }
-        // Most steps of most runs: somebody is still waiting. What is noted of every step is noted
-        // of these in fewer words.
+        // Most steps of most runs are failed waits. They take this shorter path, with the same
+        // effect.
         if bound.is_none_or(|bound| machine.none_exceeds(bound)) && machine.looks_again(p) {
             outcome.meter.looked_again(p, machine.last().remote);
             looks[p] += 1;
@@ -209,22 +209,24 @@ pub fn simulate_on(
     Ok(outcome)
 }
 
-/// Notices that everybody who is left waits for something that will not come.
+/// Detects that every remaining process waits for something that never happens.
 ///
-/// A process that had no choice, has stayed in its region, and is in a local state that it was in
-/// before, with no register changed since, will go on like that for as long as no register changes.
-/// If that is so of everybody, none ever will. Waits look at one register or at many, so local
-/// states are compared where a round of a wait begins; those kept for it get older by powers of two
-/// (Brent 1980), as a wait may come back to a state only after some rounds that carry others.
+/// Consider a process that had no choice, has stayed in its region, and is in a local state in
+/// which it was before, with no register changed since. It will go on like that for as long as no
+/// register changes. If that holds for every process, no register ever will. A wait looks at one
+/// register or at many, so local states are compared where a round of a wait begins. The states
+/// kept for this comparison get older by powers of two (Brent 1980), because a wait may come back
+/// to a state only after some rounds that carry other values.
 struct Standstill {
-    /// Counts the changes: what was noted before the last one is void.
+    /// The number of changes. Notes from before the last change are void.
     changes: u64,
-    /// When something was last noted of each process, in changes, and whether it has come back to a
-    /// state: twice the one, and one more for the other.
+    /// The last note of each process: twice the number of changes at that time, plus one if the
+    /// process had come back to a state.
     noted: Vec<u64>,
-    /// A state that each was in, how many rounds ago, and after how many a newer one is kept.
+    /// For each process a state that it was in, how many rounds ago, and after how many rounds a
+    /// newer one is kept.
     kept: Vec<Option<(Arc<LocalState>, u32, u32)>>,
-    /// How many processes have come back, of those who may have crashed since, too.
+    /// The number of processes that have come back, including processes that have crashed since.
     back: usize,
 }
 
@@ -233,7 +235,7 @@ impl Standstill {
         Self { changes: 1, noted: vec![0; n], kept: vec![None; n], back: 0 }
     }
 
-    /// Notes a step, and whether it was one of several that the process could have taken.
+    /// Notes a step, and whether it was one of several moves of the process.
     #[inline]
     fn observe(&mut self, event: &Event, chosen: bool, machine: &Machine<'_>) {
         let p = event.process;
@@ -267,13 +269,13 @@ impl Standstill {
         }
     }
 
-    /// What is noted of a process that has come back since the last change.
+    /// Returns the note of a process that has come back since the last change.
     #[inline]
     fn is_back(&self) -> u64 {
         2 * self.changes + 1
     }
 
-    /// Whether all of these have come back.
+    /// Returns whether all of these processes have come back.
     #[inline]
     fn is_complete(&self, able: &[usize]) -> bool {
         !able.is_empty()
@@ -282,7 +284,7 @@ impl Standstill {
     }
 }
 
-/// Whether this state is the one that was kept; keeps it if the other is too old.
+/// Returns whether this state is the kept one; keeps it instead if the kept one is too old.
 fn has_come_back(kept: &mut Option<(Arc<LocalState>, u32, u32)>, local: &Arc<LocalState>) -> bool {
     match kept {
         Some((kept, ..)) if Arc::ptr_eq(kept, local) || kept == local => return true,
@@ -295,8 +297,8 @@ fn has_come_back(kept: &mut Option<(Arc<LocalState>, u32, u32)>, local: &Arc<Loc
     false
 }
 
-/// Which move a process chooses: the only one that it has, or one at random. A wait is given up
-/// once in a while.
+/// Returns the move that a process chooses: its only move, or one at random. Sometimes a process
+/// gives up its wait.
 #[inline]
 pub(crate) fn choose(machine: &Machine<'_>, p: usize, random: &mut Random) -> usize {
     if !machine.has_several(p) {
@@ -308,8 +310,8 @@ pub(crate) fn choose(machine: &Machine<'_>, p: usize, random: &mut Random) -> us
             Move { access: Access { kind: Kind::Choose(odds), .. }, choice: Choice::Outcome(_) },
             ..,
         ] => odds.draw(random) as usize,
-        // Passages that begin with a choice: which request, and then how the choice of that one
-        // falls.
+        // Passages that begin with a choice: first the request is chosen, then the outcome of its
+        // choice.
         moves @ [Move { choice: Choice::RequestOutcome(..), .. }, ..] => {
             let any = moves[random.below(moves.len() as u64) as usize];
             let Kind::Choose(odds) = any.access.kind else { return 0 };

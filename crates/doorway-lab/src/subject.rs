@@ -1,4 +1,4 @@
-//! An algorithm as the lab sees it: processes with local states, and what each may do next.
+//! An algorithm as the lab sees it: processes with local states and their next moves.
 
 mod run;
 
@@ -14,7 +14,7 @@ use crate::{
     replay::{Access, Entry},
 };
 
-/// Which section a process is in.
+/// The section that a process is in.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Section {
     Remainder,
@@ -25,29 +25,29 @@ pub(crate) enum Section {
     Killed,
 }
 
-/// Where a process is, for properties.
+/// The region of a process, as properties see it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Region {
-    /// Not asking for anything: before the first access of a passage.
+    /// The process asks for nothing: before the first access of a passage.
     Remainder,
-    /// In its doorway.
+    /// The process is in its doorway.
     Doorway,
-    /// Through its doorway, not yet in.
+    /// The process is through its doorway and has not entered yet.
     Waiting,
-    /// From the last access of waiting to the first of exit.
+    /// From the last access of waiting to the first access of exit.
     Critical,
-    /// Leaving, or abandoning its place.
+    /// The process leaves, or abandons its place.
     Exit,
 }
 
 impl Region {
-    /// In its doorway or waiting.
+    /// Returns whether the process is in its doorway or waiting.
     pub fn is_entry(self) -> bool {
         matches!(self, Self::Doorway | Self::Waiting)
     }
 
-    /// The region in the sense of paper 003, section 3.1: remainder, trying, critical or exit.
+    /// Returns the letter of Fischer et al. 1985, section 3.1: remainder, trying, critical or exit.
     pub fn letter(self) -> char {
         match self {
             Self::Remainder => 'R',
@@ -58,29 +58,28 @@ impl Region {
     }
 }
 
-/// Whether processes that have asked for these keep one another out. Where there are no sessions,
-/// all do.
+/// Returns whether processes with these sessions keep one another out. Without sessions, all do.
 pub(crate) fn conflict(a: Session, b: Session) -> bool {
     a != b || a == Session::NONE
 }
 
-/// All that a process is: its section, what it holds from before, and what it has been answered
-/// since.
+/// The local state of a process: its section, what it holds from before, and its answers since.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct LocalState {
     pub(crate) section: Section,
-    /// No access has been made in this section. Matters in the exit section alone: until then the
-    /// process is in the critical section.
+    /// No access has been made in this section. This matters only in the exit section: until its
+    /// first access the process is in the critical section.
     pub(crate) fresh: bool,
-    /// What it has asked for; nothing in the remainder.
+    /// The session that the process has asked for; none in the remainder.
     pub(crate) session: Session,
-    /// The `Keep` in the remainder, request and `Keep` in the doorway, the `Pass` afterwards.
+    /// The `Keep` in the remainder, the request and the `Keep` in the doorway, the `Pass`
+    /// afterwards.
     held: Item,
     log: Vec<Entry>,
 }
 
 impl LocalState {
-    /// Where the process is.
+    /// Returns the region of the process.
     pub fn region(&self) -> Region {
         match self.section {
             Section::Remainder => Region::Remainder,
@@ -91,12 +90,12 @@ impl LocalState {
         }
     }
 
-    /// What the process has asked for; nothing in the remainder.
+    /// Returns the session that the process has asked for; none in the remainder.
     pub fn session(&self) -> Session {
         self.session
     }
 
-    /// The same state with its tickets replaced.
+    /// Returns the same state with its tickets replaced.
     pub(crate) fn relabel(&self, f: Relabel<'_>) -> Self {
         Self {
             section: self.section,
@@ -107,32 +106,32 @@ impl LocalState {
         }
     }
 
-    /// Calls `f` with every ticket inside, and ignores what it returns.
+    /// Calls `f` with every ticket in the state, and ignores what `f` returns.
     pub(crate) fn tickets(&self, f: Relabel<'_>) {
         let _ = self.relabel(f);
     }
 }
 
-/// What a process chooses when it moves.
+/// The choice of a process when it moves.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Choice {
-    /// Nothing: it makes its next access.
+    /// No choice: the process makes its next access.
     Go,
-    /// It leaves the remainder and asks for this.
+    /// The process leaves the remainder with this request.
     Request(u32),
-    /// It gives up its wait.
+    /// The process gives up its wait.
     Abandon,
-    /// It is killed.
+    /// The process is killed.
     Kill,
-    /// A choice of its own falls on this.
+    /// A choice inside the algorithm has this outcome.
     Outcome(u32),
-    /// It leaves the remainder and asks for this, and the choice that its passage begins with falls
-    /// on that.
+    /// The process leaves the remainder with this request, and the first choice of its passage has
+    /// this outcome.
     RequestOutcome(u32, u32),
 }
 
 impl Choice {
-    /// What the process asks for, if it leaves the remainder.
+    /// Returns the request of the process, if it leaves the remainder.
     pub fn request(self) -> Option<u32> {
         match self {
             Self::Request(request) | Self::RequestOutcome(request, _) => Some(request),
@@ -140,7 +139,7 @@ impl Choice {
         }
     }
 
-    /// What a choice of the process falls on, if it makes one.
+    /// Returns the outcome of a choice of the process, if it makes one.
     pub fn outcome(self) -> Option<u32> {
         match self {
             Self::Outcome(outcome) | Self::RequestOutcome(_, outcome) => Some(outcome),
@@ -148,27 +147,27 @@ impl Choice {
         }
     }
 
-    /// Whether the process then has no place in line any more.
+    /// Returns whether the process then has no place in the queue any more.
     pub fn gives_up(self) -> bool {
         matches!(self, Self::Abandon | Self::Kill)
     }
 }
 
-/// One thing that a process may do next.
+/// One next move of a process.
 #[derive(Clone, Copy, Debug)]
 pub struct Move {
-    /// What it chooses.
+    /// The choice that the process makes.
     pub choice: Choice,
-    /// The access that it then makes.
+    /// The access that the process then makes.
     pub access: Access,
 }
 
-/// What a process may do next: mostly one thing.
+/// The next moves of a process, mostly one.
 #[derive(Debug)]
 pub enum Moves {
-    /// This.
+    /// One move.
     One([Move; 1]),
-    /// One of these.
+    /// Several moves.
     Several(Box<[Move]>),
 }
 
@@ -192,20 +191,20 @@ impl Deref for Moves {
     }
 }
 
-/// What came of a step.
+/// The result of a step.
 pub struct Stepped {
     /// What the register holds now, if it was written.
     pub effect: Option<Box<dyn Erased>>,
-    /// Where the process is now.
+    /// The local state of the process after the step.
     pub local: LocalState,
-    /// The access that it stopped at, if it is in the middle of a passage.
+    /// The access at which the process stopped, if it is in the middle of a passage.
     pub pending: Option<Access>,
-    /// It begins another [attempt](doorway_core::Memory::attempts).
+    /// The process begins another [attempt](doorway_core::Memory::attempts).
     pub retries: bool,
 }
 
 impl Stepped {
-    /// Whether the same came of another run of the same step.
+    /// Returns whether another run of the same step had the same result.
     pub(crate) fn agrees(&self, other: &Self) -> bool {
         let effects = match (&self.effect, &other.effect) {
             (Some(a), Some(b)) => a.same(&**b),
@@ -218,39 +217,40 @@ impl Stepped {
 
 /// An instance of an algorithm, ready to be run step by step.
 pub trait Subject: Send + Sync {
-    /// Its name.
+    /// Returns the name of the algorithm.
     fn name(&self) -> &'static str;
-    /// Which of several under that name.
+    /// Returns the variant, if several algorithms have that name.
     fn variant(&self) -> Option<&'static str>;
-    /// What is claimed of it.
+    /// Returns what is claimed of the algorithm.
     fn claims(&self) -> Claims;
-    /// How many attempts within a passage are followed unless told otherwise; `None` if there are
-    /// no attempts.
+    /// Returns how many attempts within a passage are followed by default; `None` if there are no
+    /// attempts.
     fn attempts(&self) -> Option<u32>;
-    /// Its size.
+    /// Returns the size of the instance.
     fn size(&self) -> Size;
-    /// The mutant that it is, if it is one.
+    /// Returns the mutant, if the algorithm is one.
     fn mutant(&self) -> Option<&'static str>;
-    /// From now on processes may be killed, so many times or [any number](doorway_core::ANY_NUMBER)
-    /// of times, at any step of any passage, and come back as others in the same place; if so many
-    /// times, to make the passage again. Says whether that can be noticed; nothing has changed if
-    /// not.
+    /// Lets processes be killed so many times or [any number](doorway_core::ANY_NUMBER) of times.
+    ///
+    /// A process may be killed at any step of any passage. It comes back as another process in the
+    /// same place. If the number is bounded, the new process makes the passage again. Returns
+    /// whether that can be noticed; if not, nothing has changed.
     fn let_kill(&mut self, most: u32) -> bool;
-    /// How many kills there may be, if any.
+    /// Returns how many kills there may be, if any.
     fn kills(&self) -> Option<u32>;
-    /// Its registers.
+    /// Returns the registers.
     fn layout(&self) -> &Layout;
-    /// The session that a [request](Choice::Request) asks for.
+    /// Returns the session that a [request](Choice::Request) asks for.
     fn session(&self, request: u32) -> Session;
-    /// Where process `p` starts.
+    /// Returns the local state in which process `p` starts.
     fn start(&self, p: usize) -> LocalState;
-    /// What process `p` may do next.
+    /// Returns the next moves of process `p`.
     ///
     /// # Errors
     /// When the algorithm cannot be run in the lab.
     fn moves(&self, p: usize, local: &LocalState, cut: bool) -> Result<Vec<Move>, Fault>;
-    /// The same after a step, which has found out most of it already: the access that it stopped
-    /// at.
+    /// Like [`moves`](Self::moves), after a step. The step has already found the access at which
+    /// the process stopped.
     ///
     /// # Errors
     /// When the algorithm cannot be run in the lab.
@@ -261,7 +261,7 @@ pub trait Subject: Send + Sync {
         pending: Option<Access>,
         cut: bool,
     ) -> Result<Moves, Fault>;
-    /// Makes one move, the register holding `value`.
+    /// Makes one move while the register holds `value`.
     ///
     /// # Errors
     /// When the algorithm cannot be run in the lab.

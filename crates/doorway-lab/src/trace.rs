@@ -1,4 +1,4 @@
-//! Traces: a schedule that shows something, as a file that can be replayed.
+//! Traces: a trace is a schedule that shows something, in a file that can be replayed.
 
 mod confirm;
 mod script;
@@ -21,29 +21,29 @@ use crate::{
 const FORMAT: &str = "doorway-trace";
 const VERSION: u32 = 1;
 
-/// A schedule, with what happened.
+/// A schedule and what happened in it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Trace {
     format: String,
     version: u32,
     /// The algorithm.
     pub algorithm: String,
-    /// Processes.
+    /// The number of processes.
     pub n: usize,
-    /// Slots.
+    /// The number of slots.
     pub k: usize,
-    /// Sessions.
+    /// The number of sessions.
     pub sessions: usize,
-    /// Which of several algorithms under that name.
+    /// The variant, if several algorithms have that name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamps: Option<String>,
-    /// The mutant, if it is one.
+    /// The mutant, if the algorithm is one.
     pub mutant: Option<String>,
     /// What kind of registers: safe, regular or atomic.
     pub registers: String,
-    /// What it shows the violation of, if anything.
+    /// The property that the trace violates, if any.
     pub property: Option<String>,
-    /// What it shows, in words.
+    /// What the trace shows, in words.
     pub shows: String,
     /// The processes that have crashed when the loop begins.
     pub crashed: Vec<usize>,
@@ -56,11 +56,11 @@ pub struct Trace {
 /// One step of a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceStep {
-    /// Who moves.
+    /// The process that moves.
     pub process: usize,
     /// The paper's line.
     pub line: u32,
-    /// What is done.
+    /// The access, in words.
     pub access: String,
     /// What the process chooses, if it has a choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,44 +75,44 @@ pub struct TraceStep {
 /// What one process does at its turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Turn {
-    /// Who moves.
+    /// The process that moves.
     pub process: usize,
-    /// What it chooses.
+    /// The choice that the process makes.
     pub choice: Choice,
     /// The word that a read which overlaps a write returns.
     pub garbage: Option<u64>,
 }
 
-/// A trace cannot be read or replayed.
+/// Why a trace cannot be read or replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// Not JSON, or not a trace.
+    /// The text is not JSON, or not a trace.
     #[error("not a doorway trace: {0}; make one with `doorway lab check ALG --trace FILE`")]
     Foreign(String),
-    /// Made by a later version.
+    /// The trace was made by a later version.
     #[error(
         "the trace has version {0}, this doorway reads version {VERSION}; replay it with the doorway that made it"
     )]
     Version(u64),
-    /// It names something that does not exist here.
+    /// The trace names something that does not exist here.
     #[error("the trace names {0}, which this doorway does not know; see `doorway {1}`")]
     Unknown(String, &'static str),
     /// The algorithm does not serve the trace's size.
     #[error("the trace does not fit: {0}")]
     Unfit(#[from] doorway_core::Unfit),
-    /// Replaying it gave something else.
+    /// The replay differs from the trace.
     #[error(
         "step {step} of the trace does not replay: it says {expected:?}, the algorithm does {actual:?}"
     )]
     Diverged {
-        /// Which step, from 1.
+        /// The number of the step, from 1.
         step: usize,
         /// What the trace says.
         expected: String,
-        /// What happens.
+        /// What the replay does.
         actual: String,
     },
-    /// It replays, but nothing is violated.
+    /// The trace replays, but nothing is violated.
     #[error(
         "the trace replays but does not show that {0} is violated; make one with `doorway lab check ALG --trace FILE`"
     )]
@@ -124,21 +124,21 @@ pub enum TraceError {
 
 /// What a replay showed.
 pub struct Replayed {
-    /// Every step.
+    /// All steps.
     pub events: Vec<Event>,
-    /// What each step violated.
+    /// The violations: the number of the step and the property.
     pub violations: Vec<(usize, Property)>,
     /// What the registers hold at the end, by name.
     pub registers: Vec<(String, String)>,
-    /// Who is where at the end.
+    /// The region of each process at the end.
     pub regions: Vec<Region>,
-    /// For `fife`: one who has been overtaken and, from the end on, goes round alone without
-    /// entering. Without this, that it is not enabled rests on the search.
+    /// For `fife`: an overtaken process that goes round alone from the end on without entering. If
+    /// there is none, only the search says that the process is not enabled.
     pub alone: Option<usize>,
 }
 
 impl Trace {
-    /// An empty trace of this subject.
+    /// Returns an empty trace of this subject.
     pub(crate) fn of(subject: &dyn Subject, registers: RegisterKind) -> Self {
         let size = subject.size();
         Self {
@@ -159,10 +159,10 @@ impl Trace {
         }
     }
 
-    /// Reads a trace.
+    /// Parses a trace.
     ///
     /// # Errors
-    /// If it is not one, or one of another version.
+    /// If the text is not a trace, or is a trace of another version.
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         let value: serde_json::Value =
             serde_json::from_str(text).map_err(|error| TraceError::Foreign(error.to_string()))?;
@@ -179,17 +179,17 @@ impl Trace {
         serde_json::from_value(value).map_err(|error| TraceError::Foreign(error.to_string()))
     }
 
-    /// The trace as text.
+    /// Returns the trace as JSON.
     pub fn to_json(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).expect("a trace is plain data");
         text.push('\n');
         text
     }
 
-    /// The algorithm that the trace is about.
+    /// Returns the algorithm that the trace is about.
     ///
     /// # Errors
-    /// If there is none of that name, or not of that size.
+    /// If there is no algorithm of that name, or it does not serve that size.
     pub fn subject(&self) -> Result<Box<dyn Subject>, TraceError> {
         let entrant = Entrant::variants(&self.algorithm)
             .find(|entrant| {
@@ -219,7 +219,7 @@ impl Trace {
             return Err(TraceError::Foreign(format!("it claims {} processes", self.n)));
         }
         let size = Size { n: self.n, k: self.k, sessions: self.sessions };
-        // Whoever abandons its place or is killed in the trace must be able to.
+        // If a process abandons its place or is killed in the trace, the subject must allow that.
         let chooses = |what| self.steps.iter().any(|step| step.choice.as_deref() == Some(what));
         let mut subject = entrant.build(size, mutant, chooses("abandon"))?;
         if chooses("kill") {
@@ -228,17 +228,17 @@ impl Trace {
         Ok(subject)
     }
 
-    /// Runs the trace again, without forgetting anything, compares every step, and checks that what
-    /// the trace says is violated is.
+    /// Replays the trace without forgetting anything and compares every step. Checks that the run
+    /// violates the property that the trace names.
     ///
     /// # Errors
-    /// If the algorithm does something else, or nothing is violated.
+    /// If the algorithm does something else, or if the run does not violate that property.
     pub fn replay(&self) -> Result<Replayed, TraceError> {
         self.replay_watched(|_, _, _| {})
     }
 
-    /// The same, with somebody who sees the machine after every step, the step, and what it
-    /// violated.
+    /// Like [`replay`](Self::replay), with an observer. After every step, the observer sees the
+    /// machine, the step and what the step violated.
     pub(crate) fn replay_watched(
         &self,
         mut watch: impl FnMut(&Machine<'_>, &Event, &[Property]),
@@ -310,8 +310,7 @@ impl<'s> Run<'s> {
         })
     }
 
-    /// Takes one turn. To go on from a place where something has to be chosen is to choose the
-    /// first.
+    /// Takes one turn. Where a process has to choose, [`Choice::Go`] takes the first choice.
     pub(crate) fn take(&mut self, turn: Turn) -> Result<(Event, Vec<Property>), Fault> {
         if turn.process >= self.subject.size().n {
             return Err(Fault::Impure);
@@ -331,13 +330,13 @@ impl<'s> Run<'s> {
         Ok((event, violated))
     }
 
-    /// Those who have been overtaken since they were through their doorway, and are not in yet.
+    /// Returns the processes in the waiting section that have been overtaken since their doorway.
     pub(crate) fn overtaken(&self) -> Vec<usize> {
         self.monitor.behind().collect()
     }
 
-    /// The value of the register's type that a word stands for, if a read by `p` may return just
-    /// any.
+    /// Returns the value of the register's type that a word stands for, if a read by `p` may return
+    /// any value.
     fn garbage(&self, p: usize, choice: Choice, word: u64) -> Option<Box<dyn Erased>> {
         let step = self.machine.moves(p).iter().find(|m| m.choice == choice)?;
         let register = self.machine.register_of(step)?;
@@ -346,18 +345,18 @@ impl<'s> Run<'s> {
         }
         let held = self.machine.value(register);
         if self.machine.kind() == RegisterKind::Regular {
-            // The old value or the new one, and no other.
+            // Only the old value or the new one.
             let new = self.machine.being_written(register, p)?;
             return [held.copy(), new].into_iter().find(|value| value.word() == u128::from(word));
         }
-        // Only a type with ∞ has an overlapping read return it.
+        // An overlapping read returns ∞ only for a type that has ∞.
         let ticket = Some(raw::ticket(word)).filter(|ticket| *ticket != Ticket::INFINITY);
         let domain = self.machine.layout().cell(register).domain(ticket.as_slice())?;
         domain.into_iter().find(|value| value.word() == u128::from(word))
     }
 }
 
-/// A choice as it stands in a trace; nothing where there is no other.
+/// Returns a choice as it stands in a trace; `None` if the process has no other choice.
 pub(crate) fn in_words(choice: Choice, session: Session) -> Option<String> {
     match choice {
         Choice::Go => None,
@@ -374,7 +373,7 @@ pub(crate) fn in_words(choice: Choice, session: Session) -> Option<String> {
     }
 }
 
-/// The choice that these words stand for, if they are any.
+/// Returns the choice that these words stand for, if they stand for one.
 pub(crate) fn from_words(words: Option<&str>) -> Option<Choice> {
     Some(match words {
         None => Choice::Go,
@@ -408,7 +407,7 @@ impl TraceStep {
         }
     }
 
-    /// What the process is to do; `None` if that cannot be read.
+    /// Returns the turn that this step stands for; `None` if it cannot be read.
     fn turn(&self) -> Option<Turn> {
         Some(Turn {
             process: self.process,

@@ -1,9 +1,9 @@
-//! A trace as a page to look at: one HTML file with everything in it, which needs no network and no
+//! Shows a trace as a page: one HTML file with everything in it, which needs no network and no
 //! server.
 //!
-//! What the page shows is a [`Film`]: the trace with all that its replay knows. The page only
-//! draws; which register holds what, who pays for which access and what is violated is found out
-//! here.
+//! The page shows a [`Film`]: the trace with all that its replay knows. The page only draws. This
+//! module finds out which register holds what, which process pays for which access and what is
+//! violated.
 
 mod explore;
 mod pseudocode;
@@ -27,10 +27,10 @@ use crate::{
 const FORMAT: &str = "doorway-film";
 const VERSION: u32 = 1;
 
-/// Of more registers than this, only those that somebody touches are shown.
+/// With more registers than this, only registers that a process touches are shown.
 const MANY: usize = 256;
 
-/// A trace with all that can be seen of it.
+/// A trace with all that is visible of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Film {
     format: &'static str,
@@ -42,11 +42,11 @@ pub struct Film {
     pseudocode: Vec<Row>,
     /// The registers that are shown.
     pub registers: Vec<Shown>,
-    /// How many there are besides.
+    /// The number of registers that are not shown.
     pub left_out: usize,
-    /// The steps.
+    /// All steps.
     pub frames: Vec<Frame>,
-    /// Who crashes after how many steps.
+    /// The crashes: which process crashes after how many steps.
     pub crashes: Vec<Crash>,
 }
 
@@ -55,18 +55,18 @@ pub struct Film {
 pub struct Shown {
     /// Its name.
     pub name: String,
-    /// In whose memory it is, if in anybody's.
+    /// The process in whose memory the register is, if any.
     pub home: Option<usize>,
-    /// What it holds at first.
+    /// What the register holds at first.
     pub init: String,
 }
 
-/// What there is to see of a step, besides what the trace says.
+/// What is visible of a step, besides what the trace says.
 #[derive(Clone, Debug, Serialize)]
 pub struct Frame {
-    /// Read, write, update, choose, or half a write: begin, end.
+    /// The kind of the step: read, write, update, choose, or half a write (begin, end).
     pub kind: &'static str,
-    /// Which of the registers shown.
+    /// The register, as an index into the shown registers.
     pub register: Option<usize>,
     /// What the register holds afterwards.
     pub value: Option<String>,
@@ -76,9 +76,9 @@ pub struct Frame {
     pub dsm: u64,
     /// The line of the process's next access.
     pub next: u32,
-    /// What it has asked for; 0 for nothing.
+    /// The session that the process has asked for; 0 for none.
     pub session: u32,
-    /// What the step violates of what is claimed, or of what the trace is about.
+    /// The properties that the step violates, of those that are claimed or that the trace is about.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub violates: Vec<&'static str>,
 }
@@ -86,17 +86,17 @@ pub struct Frame {
 /// A crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Crash {
-    /// Who.
+    /// The process that crashes.
     pub process: usize,
-    /// After how many steps.
+    /// The number of steps before the crash.
     pub after: usize,
 }
 
 impl Film {
-    /// Replays a trace and looks on.
+    /// Replays a trace and records what is visible.
     ///
     /// # Errors
-    /// Where [`Trace::replay`] does not.
+    /// When [`Trace::replay`] fails.
     pub fn of(trace: &Trace) -> Result<Self, TraceError> {
         let subject = trace.subject()?;
         let mut reel = Reel::new(&*subject, trace.property.as_deref());
@@ -104,12 +104,12 @@ impl Film {
         Ok(reel.cut(trace.clone()))
     }
 
-    /// The film as data.
+    /// Returns the film as data.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("a film is plain data")
     }
 
-    /// The film as a page that needs nothing else.
+    /// Returns the film as a page that needs nothing else.
     pub fn page(&self) -> String {
         let title = match &self.trace.property {
             Some(property) => format!("{}: {property} is violated", self.trace.algorithm),
@@ -119,14 +119,14 @@ impl Film {
     }
 }
 
-/// The page that shows a film.
+/// Returns the page that shows a film.
 fn page(title: &str, film: &str, script: &str) -> String {
     format!(
         include_str!("viewer/page.html"),
         title = title.replace('&', "&amp;").replace('<', "&lt;"),
         style = include_str!("viewer/viewer.css"),
-        // In JSON this only stands in texts, where it may be written like that. Else a text could
-        // end the element.
+        // In JSON this character only stands in texts, where it may be written like that. Otherwise
+        // a text could end the element.
         film = film.replace('<', "\\u003c"),
         script = script,
     )
@@ -138,9 +138,9 @@ struct Reel<'s> {
     meter: Meter,
     watched: Vec<Property>,
     frames: Vec<Frame>,
-    /// The registers in the order in which they came up.
+    /// The registers in the order in which they first occurred.
     registers: Vec<usize>,
-    /// Where each register is in that list.
+    /// The position of each register in that list.
     places: rustc_hash::FxHashMap<usize, usize>,
 }
 
@@ -211,7 +211,7 @@ impl<'s> Reel<'s> {
             };
             Shown { name: cell.name(), home, init: cell.init.text() }
         };
-        // Who has crashed where the loop begins has been silent since its last step.
+        // A process that has crashed where the loop begins has been silent since its last step.
         let last =
             |p| trace.steps.iter().rposition(|step| step.process == p).map_or(0, |last| last + 1);
         Film {

@@ -1,5 +1,4 @@
-//! The same locks where newcomers may barge, for those who want throughput more than order: never
-//! the default.
+//! A mutex and a semaphore where newcomers may barge: more throughput, no FIFO. Never the default.
 //!
 //! ```
 //! let counter = doorway::Mutex::barging(0);
@@ -11,25 +10,24 @@
 //!
 //! # What they give up
 //!
-//! A slot that is given back lies open until somebody takes it, and that may be a newcomer, or the
-//! one who has just given it back. So **there is no FIFO**: who comes later may go in first. Those
-//! who find nothing open stand in line, in order, and nobody in line loses its place to another in
-//! line.
+//! A released slot stays free until a thread or task takes it: a waiter, a newcomer, or the holder
+//! that has just released it. So **there is no FIFO**: a later caller may be granted first. Callers
+//! that find no free slot wait in a queue, in order. No waiter loses its place to another waiter.
 //!
-//! Nobody starves: the first in line that has been woken in vain is not overtaken again; what is
-//! given back from then on is its own. How many overtake before that is not bounded by a number,
-//! only by how long a sleeper takes to wake.
+//! No waiter starves. Once the first waiter has been woken in vain, it is not overtaken again:
+//! slots that are released from then on are reserved for it. How many callers overtake it before
+//! that is not bounded by a number, only by how long a sleeping thread takes to wake.
 //!
-//! What that gives and takes, 16 threads on two cores, 50 ns inside, for a second: 305 times the
-//! passages of parking_lot's `FairMutex` where the default has 3.2; the most passages of a thread
-//! over the fewest are 2.6 where they are 1.00 with the default, and without bound in shorter
-//! times; the longest wait 37 ms where it is 6. Alone, a passage takes twice as long as the
-//! default's.
+//! Measured gain and cost, with 16 threads on two cores and 50 ns inside, for a second: 305 times
+//! the passages of parking_lot's `FairMutex`, where the default has 3.2. The most passages of a
+//! thread over the fewest are 2.6, where they are 1.00 with the default, and without bound in
+//! shorter times. The longest wait is 37 ms, where it is 6 ms. Uncontended, a passage takes twice
+//! as long as the default's.
 //!
-//! All else is as promised by [`Semaphore`](crate::Semaphore): no slot is lost to a place that is
-//! dropped, a future that is cancelled or a holder that panics, no wake-up is lost, nothing is
-//! poisoned. A place whose turn has come holds no slot before it is looked at again, so a place
-//! that is forgotten (`mem::forget`) keeps those behind it waiting. The engine is
+//! All else is as [`Semaphore`](crate::Semaphore) promises: no slot is lost to a place that is
+//! dropped, a future that is cancelled or a holder that panics; no wake-up is lost; there is no
+//! poisoning. A place whose turn has come holds no slot before it is waited on or polled again. So
+//! a place that is forgotten (`mem::forget`) blocks the places behind it. The engine is
 //! [`doorway_core::engines::semaphore::barging`], which the checker explores.
 
 #![allow(unsafe_code)]
@@ -57,10 +55,10 @@ use crate::{
     sync::{self, AtomicU64},
 };
 
-/// Slots for threads and tasks where newcomers may barge. See the [module](self).
+/// A semaphore for threads and tasks where newcomers may barge. See the [module](self).
 pub struct Semaphore(Slots);
 
-/// What it is made of.
+/// The word with the free slots, and the queue.
 struct Slots {
     open: AtomicU64,
     line: Queue,
@@ -89,29 +87,29 @@ impl<M: Caller> Open<M> for Slots {
 }
 
 impl Semaphore {
-    /// A semaphore with so many slots.
+    /// Creates a semaphore with this many slots.
     ///
     /// # Panics
-    /// If there are more than [`Semaphore::MOST`](crate::Semaphore::MOST).
+    /// If `slots` is more than [`Semaphore::MOST`](crate::Semaphore::MOST).
     pub const fn new(slots: usize) -> Self {
         assert!(slots <= MOST, "a semaphore has a million slots at most");
         Self(Slots { open: AtomicU64::new(barging::slots(slots as u64)), line: Queue::new(1) })
     }
 
-    /// The doorway: takes a slot that lies open, or a place in line. Never blocks.
+    /// The doorway: takes a free slot, or a place in the queue. Never blocks.
     ///
     /// # Panics
-    /// If half a million are in line already.
+    /// If more than half a million places are in the queue already.
     #[inline]
     pub fn enter(&self) -> Place<'_> {
         self.enter_many(1)
     }
 
-    /// The same for so many slots at once.
+    /// Takes several free slots at once, or one place in the queue for all of them.
     ///
     /// # Panics
-    /// If that is none, or more than [`Semaphore::MOST`](crate::Semaphore::MOST); or if half a
-    /// million are in line already.
+    /// If `weight` is zero or more than [`Semaphore::MOST`](crate::Semaphore::MOST), or if more
+    /// than half a million places are in the queue already.
     #[inline]
     pub fn enter_many(&self, weight: usize) -> Place<'_> {
         let weight = crate::semaphore::weight_of(weight);
@@ -128,19 +126,19 @@ impl Semaphore {
         self.enter().wait()
     }
 
-    /// A slot, if one lies open and is not reserved for the first in line.
+    /// Acquires a slot if one is free and not reserved for the first waiter.
     #[inline]
     pub fn try_acquire(&self) -> Option<Permit<'_>> {
         let Ok(taken) = barging::barge(&self.0, &mut Patient, 1);
         taken.then_some(Permit { semaphore: self, weight: 1 })
     }
 
-    /// How many slots lie open.
+    /// Returns how many slots are free.
     pub fn available(&self) -> usize {
         (self.0.open.load(SeqCst) / barging::slots(1)) as usize
     }
 
-    /// How many are in line, abandoned places included until they are passed over.
+    /// Returns the number of places in the queue. Dropped places count until the grants pass them.
     pub fn waiters(&self) -> usize {
         self.0.line.waiters() + usize::from(self.0.line.free() == 0)
     }
@@ -150,7 +148,7 @@ impl Semaphore {
         let Ok(()) = barging::release(&self.0, &mut Patient, slots);
     }
 
-    /// Waits. With a time limit, the place keeps standing when it is over.
+    /// Waits. When the time limit is reached, the place keeps its position in the queue.
     #[cold]
     fn wait(&self, place: Standing, until: Option<Instant>) -> Result<(), Late> {
         let taken = (0..sync::YIELDS).any(|_| {
@@ -169,7 +167,7 @@ impl Semaphore {
         Ok(())
     }
 
-    /// Takes its slots if it is first and they are there.
+    /// Takes the place's slots if the place is the first in the queue and the slots are free.
     fn takes(&self, place: Standing) -> bool {
         self.0.line.is_enabled(place) && {
             let Ok(taken) = barging::take(&self.0, &mut Patient, place.weight);
@@ -187,13 +185,13 @@ impl fmt::Debug for Semaphore {
     }
 }
 
-/// A place in line, or a slot that lay open. Dropping it leaves the line.
+/// A place in the queue, or a slot that was free on entry. Dropping it leaves the queue.
 #[must_use = "dropping a place leaves the line"]
 pub struct Place<'a> {
     standing: Standing,
-    /// Taken out when the place has become a permit.
+    /// `None` once the place has become a permit.
     semaphore: Option<&'a Semaphore>,
-    /// A task has looked as the first in line, and found nothing.
+    /// A task has polled this place as the first in the queue and found no free slot.
     in_vain: bool,
 }
 
@@ -207,7 +205,7 @@ impl<'a> Place<'a> {
         Permit { semaphore, weight: self.standing.weight }
     }
 
-    /// Waits for its slots.
+    /// Blocks until the place has its slots.
     #[inline]
     pub fn wait(mut self) -> Permit<'a> {
         if !self.standing.enabled {
@@ -217,10 +215,10 @@ impl<'a> Place<'a> {
         self.permit()
     }
 
-    /// Waits for so long at most.
+    /// Blocks until the place has its slots, but no longer than `limit`.
     ///
     /// # Errors
-    /// Gives the place back, which still stands where it stood.
+    /// Returns the place, which keeps its position in the queue.
     pub fn wait_timeout(mut self, limit: Duration) -> Result<Permit<'a>, Self> {
         let until = Instant::now().checked_add(limit);
         if self.standing.enabled || self.semaphore().wait(self.standing, until).is_ok() {
@@ -229,7 +227,7 @@ impl<'a> Place<'a> {
         Err(self)
     }
 
-    /// Looks, and leaves the waker in line if it is not its turn.
+    /// Takes the slots if it is this place's turn; otherwise leaves the waker in the queue.
     fn is_ready(&mut self, context: &Context<'_>) -> bool {
         let (semaphore, place) = (self.semaphore(), self.standing);
         if place.enabled {
@@ -255,7 +253,8 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Cancel safety: dropping the future leaves the line; `&mut place` in a `select!` keeps the place.
+/// Cancel safety: dropping the future leaves the queue; `&mut place` in a `select!` keeps the
+/// place.
 impl<'a> Future for Place<'a> {
     type Output = Permit<'a>;
 
@@ -282,7 +281,7 @@ impl fmt::Debug for Place<'_> {
     }
 }
 
-/// One slot or several. Dropping it gives them back.
+/// A permit for one slot or several. Dropping it releases them.
 #[must_use = "dropping a permit gives its slot back"]
 #[derive(Debug)]
 pub struct Permit<'a> {
@@ -297,24 +296,24 @@ impl Drop for Permit<'_> {
     }
 }
 
-/// A value that one at a time has for itself, where newcomers may barge. See the [module](self).
+/// A mutex around a value where newcomers may barge. See the [module](self).
 pub struct Mutex<T: ?Sized> {
     semaphore: Semaphore,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the semaphore has one slot, so one at a time has the value, whichever thread that is.
+// SAFETY: the semaphore has one slot, so one thread at a time accesses the value, whichever it is.
 unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
 // SAFETY: the value is owned.
 unsafe impl<T: ?Sized + Send> Send for Mutex<T> {}
 
 impl<T> Mutex<T> {
-    /// A mutex around a value.
+    /// Creates a mutex around a value.
     pub const fn new(value: T) -> Self {
         Self { semaphore: Semaphore::new(1), value: UnsafeCell::new(value) }
     }
 
-    /// The value.
+    /// Returns the value.
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
@@ -327,18 +326,18 @@ impl<T: ?Sized> Mutex<T> {
         Guard { _permit: self.semaphore.acquire(), value: &self.value }
     }
 
-    /// The value, if nobody has it and it is not reserved for the first in line.
+    /// Acquires the value if no guard exists and it is not reserved for the first waiter.
     #[inline]
     pub fn try_lock(&self) -> Option<Guard<'_, T>> {
         self.semaphore.try_acquire().map(|permit| Guard { _permit: permit, value: &self.value })
     }
 
-    /// Waits for the value in a task. The place in line is taken when this is first polled.
+    /// Waits for the value in a task. The first poll takes the place in the queue.
     pub async fn lock_async(&self) -> Guard<'_, T> {
         Guard { _permit: self.semaphore.enter().await, value: &self.value }
     }
 
-    /// The value: nobody else can have it.
+    /// Returns the value: the exclusive borrow shows that no guard exists.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
@@ -350,14 +349,14 @@ impl<T: ?Sized> fmt::Debug for Mutex<T> {
     }
 }
 
-/// The value. Dropping this gives it back.
+/// Access to the value. Dropping the guard releases it.
 #[must_use = "dropping a guard gives the value back"]
 pub struct Guard<'a, T: ?Sized> {
     _permit: Permit<'a>,
     value: &'a UnsafeCell<T>,
 }
 
-// SAFETY: sending a guard sends its `&mut T`; who gives it back does not matter.
+// SAFETY: sending a guard sends its `&mut T`; any thread may release it.
 unsafe impl<T: ?Sized + Send> Send for Guard<'_, T> {}
 // SAFETY: sharing a guard shares a `&T`.
 unsafe impl<T: ?Sized + Sync> Sync for Guard<'_, T> {}

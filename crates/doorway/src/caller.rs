@@ -1,5 +1,5 @@
-//! Who calls: threads that wait and sleep, with a time limit or without, and tasks that ask to be
-//! woken.
+//! Callers of the engines: threads that wait and sleep, with a time limit or without, and tasks
+//! that ask to be woken.
 
 use std::{convert::Infallible, task::Waker, time::Instant};
 
@@ -10,7 +10,7 @@ use crate::{
     sync::{self, Thread},
 };
 
-/// Who is to be woken.
+/// The thread or task to wake.
 #[derive(Debug)]
 pub(crate) enum Sleeper {
     Thread(Thread),
@@ -27,25 +27,25 @@ impl Sleeper {
     }
 }
 
-/// How a caller sleeps. Nothing but loops is asked of it besides: the accesses are the line's.
+/// How a caller sleeps. It only loops besides: the memory accesses are the queue's.
 pub(crate) trait Caller: Memory {
     fn sleep(&mut self) -> Result<(), Self::Halt>;
 
-    /// Whom to wake.
+    /// Returns the thread or task to wake.
     fn sleeper(&self) -> Sleeper {
         Sleeper::Thread(sync::current())
     }
 
-    /// Whether that wakes this one.
+    /// Returns whether waking `sleeper` wakes this caller.
     fn is(&self, sleeper: &Sleeper) -> bool {
         matches!(sleeper, Sleeper::Thread(thread) if thread.id() == sync::current().id())
     }
 }
 
-/// A caller that does not, or for as long as it takes.
+/// Blocks without a deadline, or does not block at all.
 pub(crate) struct Patient;
 
-/// A caller that has no more time after that.
+/// Blocks until this time at most.
 pub(crate) struct Until(pub(crate) Instant);
 
 /// A task that does not sleep, but asks to be woken.
@@ -93,8 +93,8 @@ impl Caller for Polls<'_> {
     }
 }
 
-/// Whether it is this one's turn soon: what a thread waits for before it sleeps, with so many
-/// before it.
+/// Spins and yields for a moment before a thread sleeps. Returns whether its turn came meanwhile.
+/// `others` is the number of holders and waiters.
 pub(crate) fn soon(
     others: usize,
     until: Option<Instant>,
@@ -104,7 +104,7 @@ pub(crate) fn soon(
         pause();
         is_enabled()
     };
-    // Spinning pays where everybody who is before this one is running; else it keeps them from
+    // Spinning pays where all threads ahead of this one are running; otherwise it keeps them from
     // running.
     if others <= sync::cores() && (0..sync::SPINS).any(|_| enabled_after(sync::spin_loop)) {
         return Ok(true);

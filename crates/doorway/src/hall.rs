@@ -1,6 +1,8 @@
-//! Where the group lock's engine ([`doorway_core::engines::group_lock::hall`]) meets threads and
-//! tasks: the word is an atomic, the line stands behind a lock that only those touch who have to
-//! wait, or after whom somebody waits.
+//! The engine of the group lock ([`doorway_core::engines::group_lock::hall`]) for threads and
+//! tasks.
+//!
+//! The engine's word is an atomic. Its queue is behind a lock that a thread or task takes only if
+//! it has to wait, or if it leaves while another waits.
 
 use std::{
     sync::{
@@ -20,10 +22,10 @@ use crate::{
     sync::{self, Arc, AtomicU64, Mutex, MutexGuard},
 };
 
-/// How often one tries to go in without joining the line, if others go in or out each time.
+/// How often a newcomer tries to acquire without joining the queue, if the word changes each time.
 const TRIES: u32 = 16;
 
-/// The word and the line.
+/// The engine's word and its queue.
 #[derive(Debug)]
 pub(crate) struct Hall {
     inside: AtomicU64,
@@ -31,7 +33,7 @@ pub(crate) struct Hall {
     batching: u32,
 }
 
-/// Where one who waits is told that it may go in; the name by which it stands in line.
+/// Where a waiter learns of its grant. It also identifies the waiter in the queue.
 #[derive(Clone, Debug)]
 pub struct Name(Arc<Told>);
 
@@ -98,7 +100,7 @@ impl<M: Caller> hall::Hall<M> for Hall {
         if sleeper.as_ref().is_none_or(|sleeper| !caller.is(sleeper)) {
             let before = sleeper.replace(caller.sleeper());
             drop(sleeper);
-            drop(before); // dropping a waker may run anybody's code
+            drop(before); // dropping a waker may run foreign code
         }
         Ok(())
     }
@@ -116,11 +118,11 @@ impl<M: Caller> hall::Hall<M> for Hall {
 
 impl Name {
     fn sleeper(&self) -> MutexGuard<'_, Option<Sleeper>> {
-        // Nothing panics while it is locked.
+        // No thread panics while it has this locked.
         self.0.sleeper.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it may go in.
+    /// Returns whether the waiter has been granted.
     pub(crate) fn is_in(&self) -> bool {
         self.0.standing.load(SeqCst) == IN
     }
@@ -132,7 +134,7 @@ impl Hall {
     }
 
     fn line(&self) -> MutexGuard<'_, Line<Name>> {
-        // Nothing panics while it is locked.
+        // No thread panics while it has this locked.
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -141,14 +143,14 @@ impl Hall {
         Inside(self.inside.load(SeqCst))
     }
 
-    /// Where it will be told, if it has to wait.
+    /// Enters. Returns where the place learns of its grant, or `None` if it is granted at once.
     #[inline(always)]
     pub(crate) fn enter(&self, session: Session) -> Option<Name> {
         let Ok(name) = hall::enter(self, &mut Patient, 0, session);
         name
     }
 
-    /// Goes in if nobody waits and nobody is inside with another session.
+    /// Acquires if no place waits and no holder has another session.
     #[inline(always)]
     pub(crate) fn try_enter(&self, session: Session) -> bool {
         let Ok(goes_in) = hall::try_enter(self, &mut Patient, session, u32::MAX);
@@ -170,7 +172,7 @@ impl Hall {
         }
     }
 
-    /// Waits. With a time limit, the place keeps standing when it is over.
+    /// Waits. When the time limit is reached, the place keeps its position in the queue.
     #[inline(always)]
     pub(crate) fn wait(&self, place: Option<&Name>, until: Option<Instant>) -> Result<(), Late> {
         place.map_or(Ok(()), |name| self.wait_in_line(name, until))
@@ -190,7 +192,7 @@ impl Hall {
         }
     }
 
-    /// Whether the place may go in; if not, the waker will be told when it may.
+    /// Returns whether the place is granted; if not, the waker is woken when it is.
     pub(crate) fn poll(&self, place: Option<&Name>, waker: &Waker) -> bool {
         place.is_none_or(|name| {
             name.is_in() || {
@@ -200,18 +202,18 @@ impl Hall {
         })
     }
 
-    /// How many are inside.
+    /// Returns the number of holders.
     pub(crate) fn inside(&self) -> usize {
         self.look().count() as usize
     }
 
-    /// The session that is on, if anybody is inside.
+    /// Returns the current session, if there is a holder.
     pub(crate) fn session(&self) -> Option<Session> {
         let inside = self.look();
         (inside.count() > 0).then_some(inside.session())
     }
 
-    /// How many wait.
+    /// Returns the number of waiters.
     pub(crate) fn waiters(&self) -> usize {
         self.line().len()
     }

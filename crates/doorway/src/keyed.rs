@@ -1,4 +1,4 @@
-//! Sessions that have names.
+//! Group locks whose sessions have names.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -13,7 +13,7 @@ use crate::{
     place::PlaceIn,
 };
 
-/// A [`GroupLock`] whose sessions are named by values of any type that can be told apart: strings,
+/// A [`GroupLock`] whose sessions are named by keys of any type with `Eq` and `Hash`: strings,
 /// addresses, tenants.
 ///
 /// ```
@@ -23,21 +23,20 @@ use crate::{
 /// # drop((one, another));
 /// ```
 ///
-/// What is promised is what a group lock promises. A key is kept as long as somebody is inside or
-/// in line by it, and no longer; to find its number a short lock is taken on the way in and on the
-/// way out.
+/// It promises what a group lock promises. A key is stored as long as a holder or a waiter uses it,
+/// and no longer. To find its number, entering and leaving each take a short lock.
 pub struct KeyedGroupLock<K, T> {
     lock: GroupLock<T>,
     sessions: Mutex<Sessions<K>>,
 }
 
-/// The numbers of keys.
+/// The numbers of the keys in use.
 #[derive(Debug)]
 struct Sessions<K> {
     numbers: HashMap<Arc<K>, u32>,
-    /// By number: the key, and how many use it.
+    /// By number: the key, and how many places and guards use it.
     keys: Vec<(Option<Arc<K>>, usize)>,
-    /// Numbers that nobody uses.
+    /// Numbers that no place or guard uses.
     free: Vec<u32>,
 }
 
@@ -51,8 +50,8 @@ impl<K: Eq + Hash> Sessions<K> {
             }
             Entry::Vacant(new) => {
                 let key = (Some(Arc::clone(new.key())), 1);
-                // As many numbers as there ever were keys at the same time: far fewer than there
-                // are.
+                // There are as many numbers as there were ever keys at the same time: far fewer
+                // than `u32` has.
                 let number = self.free.pop().unwrap_or(self.keys.len() as u32);
                 match self.keys.get_mut(number as usize) {
                     Some(old) => *old = key,
@@ -63,7 +62,7 @@ impl<K: Eq + Hash> Sessions<K> {
         }
     }
 
-    /// Gives back the key if nobody uses it any more.
+    /// Counts one user less, and returns the key if that was the last.
     fn give(&mut self, number: u32) -> Option<Arc<K>> {
         let (key, users) = &mut self.keys[number as usize];
         *users -= 1;
@@ -77,19 +76,19 @@ impl<K: Eq + Hash> Sessions<K> {
     }
 }
 
-/// A lock and the session that somebody has asked it for; what places and guards hold it by.
+/// A lock and a session of it: the handle that places and guards hold it by.
 pub struct SessionOf<K: Eq + Hash, T, L: Deref<Target = KeyedGroupLock<K, T>>> {
     lock: L,
     number: u32,
 }
 
-/// A place in line that borrows the lock.
+/// A place in the queue that borrows the lock.
 pub type Place<'a, K, T> = PlaceIn<SessionOf<K, T, &'a KeyedGroupLock<K, T>>, Shared>;
-/// A place in line that shares the lock.
+/// A place in the queue that shares ownership of the lock.
 pub type OwnedPlace<K, T> = PlaceIn<SessionOf<K, T, Arc<KeyedGroupLock<K, T>>>, Shared>;
-/// The value, shared with others of the session, as long as the lock is borrowed.
+/// A guard, shared with other holders of the session, that borrows the lock.
 pub type Guard<'a, K, T> = GuardOf<T, SessionOf<K, T, &'a KeyedGroupLock<K, T>>, Shared>;
-/// The value, shared with others of the session, with a share in the lock.
+/// A guard, shared with other holders of the session, that shares ownership of the lock.
 pub type OwnedGuard<K, T> = GuardOf<T, SessionOf<K, T, Arc<KeyedGroupLock<K, T>>>, Shared>;
 
 impl<K: Eq + Hash, T, L: Deref<Target = KeyedGroupLock<K, T>>> SessionOf<K, T, L> {
@@ -107,21 +106,22 @@ impl<K: Eq + Hash, T, L: Deref<Target = KeyedGroupLock<K, T>>> Deref for Session
     }
 }
 
-/// Comes after leaving the lock or the line: until then nobody else may have the number.
+/// Runs after the place or guard has left the lock or the queue: until then no other key may get
+/// the number.
 impl<K: Eq + Hash, T, L: Deref<Target = KeyedGroupLock<K, T>>> Drop for SessionOf<K, T, L> {
     fn drop(&mut self) {
         let key = self.lock.sessions().give(self.number);
-        drop(key); // which may run anybody's code: not under the lock
+        drop(key); // which may run foreign code: not under the lock
     }
 }
 
 impl<K: Eq + Hash, T> KeyedGroupLock<K, T> {
-    /// A group lock around a value.
+    /// Creates a group lock around a value.
     pub fn new(value: T) -> Self {
         Self::of(GroupLock::new(value))
     }
 
-    /// The same with [batching](GroupLock::batching).
+    /// Creates a group lock with [batching](GroupLock::batching).
     pub fn batching(value: T, max: u32) -> Self {
         Self::of(GroupLock::batching(value, max))
     }
@@ -132,67 +132,67 @@ impl<K: Eq + Hash, T> KeyedGroupLock<K, T> {
     }
 
     fn sessions(&self) -> MutexGuard<'_, Sessions<K>> {
-        // What may panic there is the key's own code, and that runs before anything is changed.
+        // Only the key's own code may panic there, and it runs before anything is changed.
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The doorway: takes a place in line for a session. Never waits for those inside or in line.
+    /// The doorway: takes a place in the queue for a session. Never waits for holders or waiters.
     pub fn enter(&self, key: K) -> Place<'_, K, T> {
         let session = SessionOf::new(self, key);
         let number = session.number;
         GroupLock::enter_by(session, number)
     }
 
-    /// The same, with a place that can be sent anywhere.
+    /// Takes a place as [`enter`](Self::enter) does, and shares ownership of the lock.
     pub fn enter_owned(self: Arc<Self>, key: K) -> OwnedPlace<K, T> {
         let session = SessionOf::new(self, key);
         let number = session.number;
         GroupLock::enter_by(session, number)
     }
 
-    /// Waits for the value: `enter(key).wait()`.
+    /// Waits for shared access to the value: `enter(key).wait()`.
     pub fn lock(&self, key: K) -> Guard<'_, K, T> {
         self.enter(key).wait()
     }
 
-    /// The value, if nobody waits for it and nobody inside has asked for another session.
+    /// Acquires shared access if no place waits and no holder has another session.
     pub fn try_lock(&self, key: K) -> Option<Guard<'_, K, T>> {
         let session = SessionOf::new(self, key);
         let number = session.number;
         GroupLock::try_lock_by(session, number)
     }
 
-    /// The doorway: takes a place in line for a session of one's own.
+    /// The doorway: takes a place in the queue for exclusive access.
     pub fn enter_alone(&self) -> PlaceAlone<'_, T> {
         self.lock.enter_alone()
     }
 
-    /// Waits for the value: `enter_alone().wait()`.
+    /// Waits for exclusive access to the value: `enter_alone().wait()`.
     pub fn lock_alone(&self) -> GuardAlone<'_, T> {
         self.lock.lock_alone()
     }
 
-    /// The value, if nobody has it and nobody waits for it.
+    /// Acquires exclusive access if no guard exists and no place waits.
     pub fn try_lock_alone(&self) -> Option<GuardAlone<'_, T>> {
         self.lock.try_lock_alone()
     }
 
-    /// How many are inside. It may have changed by the time that you know.
+    /// Returns the number of holders. It may have changed by the time the caller reads it.
     pub fn inside(&self) -> usize {
         self.lock.inside()
     }
 
-    /// How many places there are in line.
+    /// Returns the number of places in the queue.
     pub fn waiters(&self) -> usize {
         self.lock.waiters()
     }
 
-    /// The value: nobody else can have it.
+    /// Returns the value: the exclusive borrow shows that no guard exists.
     pub fn get_mut(&mut self) -> &mut T {
         self.lock.get_mut()
     }
 
-    /// The value.
+    /// Returns the value.
     pub fn into_inner(self) -> T {
         self.lock.into_inner()
     }

@@ -1,14 +1,14 @@
-//! Doorway decides who may go in, how many at once, and in what order.
+//! Fair locks for threads, tasks and processes: first come, first served.
 //!
-//! - [`Mutex`]: a value that one thread or task at a time has for itself, first come, first served.
+//! - [`Mutex`]: a value for one thread or task at a time, first come, first served.
 //! - [`Semaphore`]: k slots for threads and tasks, first come, first served.
-//! - [`GroupLock`]: a value that any number share as long as all ask for the same session;
-//!   [`KeyedGroupLock`]: the same with sessions that have names.
-//! - [`barging`]: both where newcomers may overtake, by name and never by default.
-//! - [`shared`]: the same by name, for unrelated processes on one machine, and a group lock. On
-//!   Linux.
+//! - [`GroupLock`]: a value that any number of threads and tasks share as long as all ask for the
+//!   same session; [`KeyedGroupLock`]: the same with named sessions.
+//! - [`barging`]: a mutex and a semaphore where newcomers may overtake waiters; never the default.
+//! - [`shared`]: mutex, semaphore and group lock by name, for unrelated processes on one machine.
+//!   Linux only.
 //! - [`papers`] runs any of the published algorithms of [`doorway_core`] as a lock for a fixed set
-//!   of participants.
+//!   of processes.
 
 #![deny(unsafe_code)]
 
@@ -33,22 +33,22 @@ pub use mutex::Mutex;
 pub use raw::{RawMutex, RawRwLock};
 pub use semaphore::Semaphore;
 
-/// The example of the page, kept true.
+/// Compiles and runs the example of the page.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/papers-as-locks.md")]
 struct PapersAsLocks;
 
-/// The example of the page, kept true.
+/// Compiles and runs the example of the page.
 #[cfg(all(doctest, target_os = "linux"))]
 #[doc = include_str!("../../../docs/named-locks.md")]
 struct NamedLocks;
 
-/// The examples of the README, kept true.
+/// Compiles and runs the examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-/// The example of the page, kept true.
+/// Compiles and runs the example of the page.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/algorithms/README.md")]
 struct Algorithms;

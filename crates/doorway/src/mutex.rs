@@ -1,4 +1,4 @@
-//! One at a time, first come, first served, with what they come for inside.
+//! A fair mutex with a value inside: one thread or task at a time, first come, first served.
 
 #![allow(unsafe_code)]
 
@@ -17,73 +17,73 @@ use crate::{
     queue::{Queue, Standing},
 };
 
-/// A value that one thread or task at a time has for itself, first come, first served.
+/// A mutex around a value: one thread or task at a time, first come, first served.
 ///
 /// ```
 /// let counter = doorway::Mutex::new(0);
 /// *counter.lock() += 1;
-/// let place = counter.enter(); // the doorway: never blocks; the place in line is fixed
+/// let place = counter.enter(); // the doorway: never blocks; the place in the queue is fixed
 /// *place.wait() += 1; // or `place.await`, or `place.wait_timeout(…)`
 /// assert_eq!(counter.into_inner(), 2);
 /// ```
 ///
-/// Beside the value it has 48 bytes:
+/// Besides the value it takes 48 bytes:
 ///
 /// ```
 /// # #[cfg(target_pointer_width = "64")]
 /// assert_eq!(size_of::<doorway::Mutex<()>>(), 48);
 /// ```
 ///
-/// What is promised, and what is not, is what [`Semaphore`](crate::Semaphore) promises of one slot.
-/// In particular: strict FIFO between all who come through [`enter`](Self::enter) or
-/// [`lock`](Self::lock), threads and tasks alike, and no poisoning: when a holder panics, the next
-/// one finds the value as it was left.
+/// It promises what [`Semaphore`](crate::Semaphore) promises of one slot, and no more. In
+/// particular all threads and tasks that call [`enter`](Self::enter) or [`lock`](Self::lock) are
+/// granted in strict FIFO order. There is no poisoning: when a holder panics, the next holder finds
+/// the value as the panic left it.
 pub struct Mutex<T: ?Sized> {
     queue: Queue,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the queue lets one at a time have the value, whichever thread that is; so it is as if the
-// value were sent from one to the next.
+// SAFETY: the queue lets one thread at a time access the value, whichever thread that is; so it is
+// as if the value were sent from one thread to the next.
 unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
 // SAFETY: the value is owned.
 unsafe impl<T: ?Sized + Send> Send for Mutex<T> {}
 
-/// A place in line that borrows the mutex.
+/// A place in the queue that borrows the mutex.
 pub type Place<'a, T> = PlaceIn<&'a Mutex<T>>;
-/// A place in line that shares the mutex.
+/// A place in the queue that shares ownership of the mutex.
 pub type OwnedPlace<T> = PlaceIn<Arc<Mutex<T>>>;
-/// The value, as long as the mutex is borrowed.
+/// A guard that borrows the mutex.
 pub type Guard<'a, T> = GuardOf<T, &'a Mutex<T>>;
-/// The value, with a share in the mutex.
+/// A guard that shares ownership of the mutex.
 pub type OwnedGuard<T> = GuardOf<T, Arc<Mutex<T>>>;
 
 impl<T> Mutex<T> {
-    /// A mutex around a value.
+    /// Creates a mutex around a value.
     pub const fn new(value: T) -> Self {
         Self { queue: Queue::new(1), value: UnsafeCell::new(value) }
     }
 
-    /// A mutex whose newcomers may take the value ahead of those in line: more throughput, no FIFO.
-    /// See [`barging`](crate::barging).
+    /// Creates a mutex whose newcomers may take the value ahead of waiters: more throughput, no
+    /// FIFO. See [`barging`](crate::barging).
     pub const fn barging(value: T) -> crate::barging::Mutex<T> {
         crate::barging::Mutex::new(value)
     }
 
-    /// The value.
+    /// Returns the value.
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
 }
 
 impl<T: ?Sized> Mutex<T> {
-    /// The doorway: takes a place in line. Never blocks.
+    /// The doorway: takes a place in the queue. Never blocks.
     #[inline]
     pub fn enter(&self) -> Place<'_, T> {
         PlaceIn::new(self, self.queue.enter(1))
     }
 
-    /// The same, with a place that can be sent anywhere.
+    /// Takes a place as [`enter`](Self::enter) does, and shares ownership of the mutex.
     pub fn enter_owned(self: Arc<Self>) -> OwnedPlace<T> {
         let standing = self.queue.enter(1);
         PlaceIn::new(self, standing)
@@ -99,18 +99,18 @@ impl<T: ?Sized> Mutex<T> {
         Place::new(self, standing).wait()
     }
 
-    /// The value, if nobody has it and nobody waits for it.
+    /// Acquires the value if no guard exists and no place waits for it.
     #[inline]
     pub fn try_lock(&self) -> Option<Guard<'_, T>> {
         self.queue.try_enter(1).map(|_| GuardOf { mutex: self, value: PhantomData })
     }
 
-    /// How many places there are in line, abandoned ones included until they are passed over.
+    /// Returns the number of places in the queue. Dropped places count until the grants pass them.
     pub fn waiters(&self) -> usize {
         self.queue.waiters()
     }
 
-    /// The value: nobody else can have it.
+    /// Returns the value: the exclusive borrow shows that no guard exists.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
@@ -157,18 +157,18 @@ impl<T: ?Sized> Door for Mutex<T> {
     }
 }
 
-/// The value. Dropping this hands it to the next in line.
+/// Access to the value. Dropping the guard grants the value to the next waiter.
 ///
-/// It may be sent to another thread and dropped there: the queue does not ask who it is.
+/// A guard may be sent to another thread and dropped there: the queue does not check which thread
+/// releases it.
 #[must_use = "dropping a guard hands the value to the next in line"]
 pub struct GuardOf<T: ?Sized, M: Deref<Target = Mutex<T>>> {
     mutex: M,
-    /// Whoever has a guard has a `&mut T`: it is `Sync` only if `T` is.
+    /// A guard acts as a `&mut T`: it is `Sync` only if `T` is.
     value: PhantomData<*mut T>,
 }
 
-// SAFETY: sending a guard sends its `&mut T` and the handle. Releasing is done by whoever has the
-// guard.
+// SAFETY: sending a guard sends its `&mut T` and the handle. Any thread may release it.
 unsafe impl<T: ?Sized + Send, M: Deref<Target = Mutex<T>> + Send> Send for GuardOf<T, M> {}
 // SAFETY: sharing a guard shares a `&T` and the handle.
 unsafe impl<T: ?Sized + Sync, M: Deref<Target = Mutex<T>> + Sync> Sync for GuardOf<T, M> {}
@@ -179,7 +179,7 @@ impl<T: ?Sized, M: Deref<Target = Mutex<T>>> Deref for GuardOf<T, M> {
     #[inline]
     fn deref(&self) -> &T {
         // SAFETY: guards come from places whose turn has come or from a slot that was free, and
-        // there is one slot: until this one is dropped nobody else has the value.
+        // there is one slot: until this guard is dropped no other guard exists.
         unsafe { &*self.mutex.value.get() }
     }
 }

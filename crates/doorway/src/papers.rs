@@ -1,8 +1,8 @@
 //! The algorithms of the papers as locks.
 //!
-//! A [`Lock`] runs any algorithm of [`doorway_core`] for a fixed set of participants. Each of them
-//! claims a [`Seat`], which is a process of the paper; a seat goes through the doorway to a
-//! [`Place`] in line, and waits there for a [`Guard`]:
+//! A [`Lock`] runs any algorithm of [`doorway_core`] for a fixed number of processes. A thread
+//! claims a [`Seat`], which is a process of the paper. The seat goes through the doorway to a
+//! [`Place`] in the queue, and waits there for a [`Guard`]:
 //!
 //! ```
 //! use doorway::papers::{Bakery, Lock};
@@ -24,7 +24,8 @@
 //! # Ok::<(), doorway::papers::Unfit>(())
 //! ```
 //!
-//! With slots, at most k are inside at once; with sessions, only those who ask for the same:
+//! With slots, at most k processes are inside at once; with sessions, only processes of the same
+//! session:
 //!
 //! ```
 //! use doorway::papers::{GroupBakery, KBakery, Lock, Session, Size};
@@ -41,24 +42,24 @@
 //!
 //! # How it waits
 //!
-//! It spins briefly and then yields to the operating system, again and again. Nobody is parked:
-//! there is nothing in the papers' memory that could wake anybody. What they promise of remote
+//! A process spins briefly and then yields to the operating system, again and again. No thread is
+//! parked: nothing in the papers' memory could wake it. What the algorithms promise of remote
 //! references and order is in their pages.
 //!
 //! # What is not promised
 //!
-//! - It holds no data. [`Exclusion`] can be implemented by anybody, in safe code, rightly or
-//!   wrongly; a guard that gave out `&mut T` on its word would be unsound.
-//! - There are as many seats as were asked for, and never more.
-//! - No poisoning: a guard that is dropped by a panic leaves like any other.
-//! - A participant that stops between doorway and exit, killed or with a forgotten guard, has
-//!   crashed: the mutexes and group locks then stand still, k-exclusion has a slot less.
-//! - Fairness is the algorithm's: some starve processes ([`BurnsLamport`]), and what each promises
-//!   is in its [`CLAIMS`](Algorithm::CLAIMS).
+//! - A lock holds no data. Any crate can implement [`Exclusion`], in safe code, correctly or not; a
+//!   guard that trusted it and gave out `&mut T` would be unsound.
+//! - The number of seats is fixed when the lock is made.
+//! - There is no poisoning: a guard that is dropped by a panic leaves like any other.
+//! - A process that stops between doorway and exit, because its thread is killed or its guard
+//!   forgotten, has crashed. A mutex or a group lock then blocks; k-exclusion loses a slot.
+//! - Fairness is the algorithm's: some algorithms starve processes ([`BurnsLamport`]). What each
+//!   promises is in its [`CLAIMS`](Algorithm::CLAIMS).
 //!
-//! # Memory of one's own
+//! # Memory of the caller's own
 //!
-//! Registers may live elsewhere, in a file that two programs map, say ([`Lock::lay_out`],
+//! Registers may live elsewhere, for example in a file that two programs map ([`Lock::lay_out`],
 //! [`Lock::join`]), and be made of words that are only loaded and stored ([`Fenced`]).
 //! `examples/two_programs.rs` does both.
 
@@ -90,11 +91,11 @@ use doorway_core::{
 };
 pub use seat::{GivenUp, Guard, NoSuchSession, Patience, Place, Seat};
 
-/// What the sections of an algorithm run on.
+/// The memory that the sections of an algorithm run on.
 pub type View<'a, W> = Native<'a, Patience, W>;
 
-/// An algorithm that runs on words `W`: every [`Exclusion`] that asks no more of memory than `W`
-/// can do.
+/// An algorithm that runs on words `W`: every [`Exclusion`] that needs no memory operations beyond
+/// those of `W`.
 pub trait Paper<W: Word>:
     for<'a> Exclusion<
         View<'a, W>,
@@ -103,11 +104,11 @@ pub trait Paper<W: Word>:
         Keep = <Self as Paper<W>>::Keeps,
     >
 {
-    /// What a process asks for on arrival: a [`Session`] in group locks, `()` in others.
+    /// What a process asks for in the doorway: a [`Session`] in group locks, `()` in others.
     type Asks: Request;
-    /// What passes from section to section.
+    /// The state that passes from section to section.
     type Passes: Local;
-    /// What a seat keeps from passage to passage.
+    /// The state that a seat keeps from passage to passage.
     type Keeps: Local;
 }
 
@@ -120,10 +121,10 @@ where
     type Keeps = K;
 }
 
-/// There is no such seat, or not now.
+/// Why a seat could not be claimed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NoSeat {
-    /// Somebody has it.
+    /// Another holder has it.
     #[error("{name}: seat {p} is taken; claim another or drop the one that has it")]
     Taken {
         /// The algorithm.
@@ -131,48 +132,48 @@ pub enum NoSeat {
         /// The seat.
         p: usize,
     },
-    /// All are taken.
+    /// All seats are taken.
     #[error("{name}: all {n} seats are taken; drop one or make the lock with a larger n")]
     Full {
         /// The algorithm.
         name: &'static str,
-        /// How many there are.
+        /// How many seats there are.
         n: usize,
     },
-    /// There are not so many.
+    /// There is no seat with this number.
     #[error("{name}: there is no seat {p}, as they go from 0 to {}; make the lock with a larger n", n - 1)]
     Beyond {
         /// The algorithm.
         name: &'static str,
         /// The seat that was asked for.
         p: usize,
-        /// How many there are.
+        /// How many seats there are.
         n: usize,
     },
 }
 
-/// An algorithm as a lock for `n` participants; see the [module](self).
+/// An algorithm as a lock for `n` processes; see the [module](self).
 #[derive(Debug)]
 pub struct Lock<A: Paper<S::Word>, S: Arena = Own> {
     instance: Instance<A, S>,
     size: Size,
-    /// What each seat that is free keeps for its next holder; `None` if it is taken.
+    /// What each free seat keeps for its next holder; `None` if it is taken.
     seats: Box<[Mutex<Option<A::Keeps>>]>,
-    /// Of the coins that some algorithms toss.
+    /// Seeds the coins that some algorithms toss.
     seed: u64,
 }
 
 impl<A: Paper<W>, W: Word + From<u64>> Lock<A, Own<W>> {
-    /// A lock for `n` participants of which one is inside at a time.
+    /// Creates a lock for `n` processes, one of them inside at a time.
     ///
     /// # Errors
-    /// When the algorithm does not serve so many, or is no mutex and wants
+    /// When the algorithm does not serve `n` processes, or is not a mutex and needs
     /// [`with_size`](Self::with_size).
     pub fn new(n: usize) -> Result<Self, Unfit> {
         Self::with_size(Size::mutex(n))
     }
 
-    /// A lock of this size: with [slots](Size::slots) or [sessions](Size::group).
+    /// Creates a lock of this size: with [slots](Size::slots) or [sessions](Size::group).
     ///
     /// # Errors
     /// When the algorithm does not serve that size.
@@ -182,8 +183,8 @@ impl<A: Paper<W>, W: Word + From<u64>> Lock<A, Own<W>> {
 }
 
 impl<A: Paper<S::Word>, S: Arena> Lock<A, S> {
-    /// A lock in memory that is given, which is set to the initial values. Whoever calls this makes
-    /// sure that nobody uses it yet. [`room`] says how many words it takes.
+    /// Creates a lock in the given memory, and sets the memory to the initial values. The caller
+    /// ensures that no process uses the memory yet. [`room`] says how many words it takes.
     ///
     /// # Errors
     /// When the algorithm does not serve that size, or the arena is too small.
@@ -191,13 +192,13 @@ impl<A: Paper<S::Word>, S: Arena> Lock<A, S> {
         Ok(Self::of(Instance::lay_out(size, arena)?, size))
     }
 
-    /// A lock in memory that has been [laid out](Self::lay_out), for the same algorithm and size,
-    /// by this program or another.
+    /// Opens a lock in memory that has been [laid out](Self::lay_out), for the same algorithm and
+    /// size, by this program or another.
     ///
-    /// Which seats are taken is known within a `Lock` and not in the memory, where it would take a
-    /// read-modify-write: those who join the same memory have to agree on who has which. Nor is it
-    /// known what a seat kept from its last passage, so this is for algorithms that keep nothing;
-    /// another one's seats could not change hands.
+    /// A `Lock` records which seats are taken; the memory does not, because that would take a
+    /// read-modify-write. So programs that join the same memory have to agree on which program uses
+    /// which seat. Nor does the memory record what a seat kept from its last passage. So this is
+    /// for algorithms that keep nothing; the seats of other algorithms could not change hands.
     ///
     /// # Errors
     /// When the algorithm does not serve that size, or the arena is too small.
@@ -214,24 +215,24 @@ impl<A: Paper<S::Word>, S: Arena> Lock<A, S> {
         Self { instance, size, seats, seed: RandomState::new().hash_one(size) }
     }
 
-    /// How many seats, slots and sessions there are.
+    /// Returns how many seats, slots and sessions there are.
     pub fn size(&self) -> Size {
         self.size
     }
 
-    /// Claims the first seat that is free.
+    /// Claims the first free seat.
     ///
     /// # Errors
-    /// When all are taken.
+    /// When all seats are taken.
     pub fn seat(&self) -> Result<Seat<'_, A, S>, NoSeat> {
         let free = (0..self.size.n).find_map(|p| self.claim(p).ok());
         free.ok_or(NoSeat::Full { name: A::NAME, n: self.size.n })
     }
 
-    /// Claims seat `p`, of `0..n`. It is free again when the seat is dropped.
+    /// Claims seat `p`, of `0..n`. Dropping the seat frees it.
     ///
     /// # Errors
-    /// When it is taken, or there are not so many.
+    /// When the seat is taken, or there is no such seat.
     pub fn claim(&self, p: usize) -> Result<Seat<'_, A, S>, NoSeat> {
         let (name, n) = (A::NAME, self.size.n);
         if p >= n {
@@ -241,9 +242,9 @@ impl<A: Paper<S::Word>, S: Arena> Lock<A, S> {
         Ok(Seat::new(self, p, keep))
     }
 
-    /// What seat `p` keeps while it is free.
+    /// Locks what seat `p` keeps while it is free.
     fn slip(&self, p: usize) -> MutexGuard<'_, Option<A::Keeps>> {
-        // Nobody panics with it in hand.
+        // No thread panics while it has this locked.
         self.seats[p].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

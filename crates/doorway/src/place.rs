@@ -1,4 +1,4 @@
-//! Places in line: what [`Mutex`](crate::Mutex), [`Semaphore`](crate::Semaphore) and
+//! Places in a queue: what [`Mutex`](crate::Mutex), [`Semaphore`](crate::Semaphore) and
 //! [`GroupLock`](crate::GroupLock) have in common.
 
 use std::{
@@ -11,17 +11,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The time is up.
+/// The error of a wait that has reached its time limit.
 #[derive(Debug)]
 pub struct Late;
 
-/// What places stand in line for: each of the locks of this crate, and no other type. `K` tells
-/// kinds of places in the same line apart.
+/// A lock that places wait for: each lock of this crate, and no other type. `K` distinguishes kinds
+/// of places in the same queue.
 pub trait Door<K = ()> {
-    /// What a place knows of where it stands.
+    /// What a place stores about its position.
     #[doc(hidden)]
     type Standing: Unpin;
-    /// What a place becomes.
+    /// What a place becomes when it is granted.
     type Guard<H: Deref<Target = Self>>;
 
     #[doc(hidden)]
@@ -36,9 +36,9 @@ pub trait Door<K = ()> {
     fn guard<H: Deref<Target = Self>>(door: H, standing: &Self::Standing) -> Self::Guard<H>;
 }
 
-/// A place in line. Dropping it leaves the line.
+/// A place in the queue of a lock. Dropping it leaves the queue.
 ///
-/// It holds the lock by `H`, a reference or an [`Arc`](std::sync::Arc).
+/// `H` is the handle of the lock: a reference or an [`Arc`](std::sync::Arc).
 #[must_use = "dropping a place leaves the line"]
 pub struct PlaceIn<H, K = ()>
 where
@@ -46,7 +46,7 @@ where
     H::Target: Door<K>,
 {
     standing: <H::Target as Door<K>>::Standing,
-    /// Taken out when the place has become a guard.
+    /// `None` once the place has become a guard.
     door: Option<H>,
     kind: PhantomData<K>,
 }
@@ -70,7 +70,7 @@ where
         Door::guard(self.door.take().expect("a place becomes one guard"), &self.standing)
     }
 
-    /// Waits until it is this place's turn.
+    /// Blocks until this place is granted.
     #[inline]
     pub fn wait(mut self) -> <H::Target as Door<K>>::Guard<H> {
         let waited = self.door().wait(&self.standing, None);
@@ -78,28 +78,29 @@ where
         self.guard()
     }
 
-    /// Waits for so long at most.
+    /// Blocks until this place is granted, but no longer than `limit`.
     ///
     /// # Errors
-    /// Gives the place back, which still stands where it stood.
+    /// Returns the place, which keeps its position in the queue.
     pub fn wait_timeout(
         mut self,
         limit: Duration,
     ) -> Result<<H::Target as Door<K>>::Guard<H>, Self> {
-        // A limit that no clock reaches is none.
+        // A limit beyond what the clock can represent means no limit.
         match self.door().wait(&self.standing, Instant::now().checked_add(limit)) {
             Ok(()) => Ok(self.guard()),
             Err(Late) => Err(self),
         }
     }
 
-    /// Whether it is this place's turn: [`wait`](Self::wait) would not wait.
+    /// Returns whether it is this place's turn: then [`wait`](Self::wait) does not block.
     pub fn is_enabled(&self) -> bool {
         self.door().is_enabled(&self.standing)
     }
 }
 
-/// Cancel safety: dropping the future leaves the line; `&mut place` in a `select!` keeps the place.
+/// Cancel safety: dropping the future leaves the queue; `&mut place` in a `select!` keeps the
+/// place.
 impl<H, K> Future for PlaceIn<H, K>
 where
     H: Deref + Unpin,

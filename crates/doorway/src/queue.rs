@@ -1,6 +1,7 @@
-//! Where the semaphore's engine ([`doorway_core::engines::semaphore::line`]) meets threads and
-//! tasks: the word is an atomic, the line of marks stands behind a lock that only those touch who
-//! have to wait, and sleepers are woken.
+//! The engine of the semaphore ([`doorway_core::engines::semaphore::line`]) for threads and tasks.
+//!
+//! The engine's word is an atomic. Its queue of marks is behind a lock that only waiters and the
+//! threads that wake them take. Sleeping threads and tasks are woken.
 
 use std::{
     cmp::Ordering::{Equal, Greater, Less},
@@ -28,19 +29,19 @@ const FORMAT: Format = Format::SHIPPED;
 /// The most slots that there can be.
 pub(crate) const MOST: usize = (1 << (FORMAT.free - 2)) - 1;
 
-/// The most tickets in line before another comes: with that one, of any weight, there is still room
-/// for as many who come meanwhile.
+/// The most tickets that may wait before another place enters. With that place, of any weight,
+/// there is still room for as many places that enter at the same moment.
 pub(crate) const LONGEST: usize = MOST / 2;
 
-/// The word and the line.
+/// The engine's word and its queue of marks.
 #[derive(Debug)]
 pub(crate) struct Queue {
     word: AtomicU64,
-    /// In the order of tickets. Whoever locks this runs nobody else's code meanwhile.
+    /// In the order of tickets. The thread that has this locked runs no foreign code meanwhile.
     marks: Mutex<Marks>,
 }
 
-/// By ticket.
+/// Marks with their tickets.
 type Marks = VecDeque<(u64, Mark<Sleeper>)>;
 
 impl<M: Caller> Line<M> for Queue {
@@ -68,12 +69,12 @@ impl<M: Caller> Line<M> for Queue {
         ticket: u64,
         mark: Option<Mark<Sleeper>>,
     ) -> Result<Option<Mark<Sleeper>>, M::Halt> {
-        // A waker that nobody needs any more is dropped by whoever gets it, outside the lock: that
-        // may run anybody's code.
+        // A waker that is no longer needed is dropped by the caller that receives it, outside the
+        // lock: dropping it may run foreign code.
         Ok(exchange(&mut self.marks(), ticket, mark))
     }
 
-    /// A thread that was woken before finds out when it looks, and sleeps again.
+    /// A thread with an earlier wake-up pending notices when it checks the word, and sleeps again.
     fn settle(&self, caller: &mut M, _: u32) -> Result<Sleeper, M::Halt> {
         Ok(caller.sleeper())
     }
@@ -89,8 +90,8 @@ impl<M: Caller> Line<M> for Queue {
     }
 }
 
-/// Puts `new` in the place of a ticket; gives back what was there. Most come last and go first, so
-/// those places are looked at before others.
+/// Puts `new` in the place of a ticket, and returns what was there. Most marks are added at the
+/// back and removed at the front, so those two positions are tried first.
 #[inline(always)]
 fn exchange(marks: &mut Marks, ticket: u64, new: Option<Mark<Sleeper>>) -> Option<Mark<Sleeper>> {
     let order = |(other, _): &(u64, Mark<Sleeper>)| FORMAT.order(*other, ticket);
@@ -134,7 +135,7 @@ impl Queue {
         Self::after(0, slots)
     }
 
-    /// The same after so many tickets.
+    /// Creates a queue that has already issued this many tickets.
     pub(crate) const fn after(tickets: u64, slots: usize) -> Self {
         assert!(slots <= MOST, "a semaphore has a million slots at most");
         Self {
@@ -145,7 +146,7 @@ impl Queue {
 
     #[inline(always)]
     fn marks(&self) -> MutexGuard<'_, Marks> {
-        // Nothing panics while it is locked.
+        // No thread panics while it has the marks locked.
         self.marks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -159,7 +160,7 @@ impl Queue {
     }
 
     /// # Panics
-    /// If the line is too long.
+    /// If the queue is too long.
     #[cold]
     pub(crate) fn joins_a_line(&self, place: Standing) {
         if self.waiters().saturating_sub(place.weight as usize) > LONGEST {
@@ -170,8 +171,7 @@ impl Queue {
         }
     }
 
-    /// Takes slots if they are free: a place that is enabled, or none. Never before anybody in
-    /// line.
+    /// Takes slots if they are free, and returns a place that is enabled. Never overtakes a waiter.
     #[inline(always)]
     pub(crate) fn try_enter(&self, weight: u32) -> Option<Standing> {
         let mut word = self.word.load(Relaxed);
@@ -203,12 +203,12 @@ impl Queue {
         }
     }
 
-    /// Whether the place may go in.
+    /// Returns whether it is the place's turn.
     pub(crate) fn is_enabled(&self, place: Standing) -> bool {
         place.enabled || FORMAT.is_valid(self.word.load(SeqCst), place.ticket)
     }
 
-    /// Waits. With a time limit, the place keeps standing when it is over.
+    /// Waits. When the time limit is reached, the place keeps its position in the queue.
     #[inline(always)]
     pub(crate) fn wait(
         &self,
@@ -238,7 +238,7 @@ impl Queue {
         }
     }
 
-    /// Whether the place may go in; if not, the waker will be told when it may.
+    /// Returns whether it is the place's turn; if not, the waker is woken when it is.
     pub(crate) fn poll(&self, place: Standing, waker: &Waker) -> bool {
         if self.is_enabled(place) {
             return true;
@@ -247,12 +247,12 @@ impl Queue {
         !lies
     }
 
-    /// How many slots are free.
+    /// Returns how many slots are free.
     pub(crate) fn free(&self) -> usize {
         FORMAT.free(self.word.load(SeqCst)).max(0) as usize
     }
 
-    /// How many tickets wait.
+    /// Returns how many tickets wait.
     pub(crate) fn waiters(&self) -> usize {
         FORMAT.free(self.word.load(SeqCst)).min(0).unsigned_abs() as usize
     }

@@ -1,5 +1,5 @@
-//! The mutex and the group lock through the traits of [`lock_api`], for code that is written for
-//! those.
+//! The mutex and the group lock through the traits of [`lock_api`], for code written against those
+//! traits.
 
 #![allow(unsafe_code)]
 
@@ -10,7 +10,7 @@ use crate::{
     queue::Queue,
 };
 
-/// [`Mutex`](crate::Mutex) without a value, for [`lock_api::Mutex`]. Code that is written for that
+/// [`Mutex`](crate::Mutex) without a value, for [`lock_api::Mutex`]. Code written for `lock_api`
 /// can switch by an alias:
 ///
 /// ```
@@ -20,21 +20,21 @@ use crate::{
 /// let counter = Mutex::new(0);
 /// let mut guard: MutexGuard<'_, i32> = counter.lock();
 /// *guard += 1;
-/// lock_api::MutexGuard::unlock_fair(guard); // as is every unlock here
+/// lock_api::MutexGuard::unlock_fair(guard); // every unlock here is fair
 /// ```
 ///
-/// Every `lock` stands in line, first come, first served, and every `unlock` is fair.
+/// Every `lock` waits in the queue, first come, first served, and every `unlock` is fair.
 #[derive(Debug)]
 pub struct RawMutex(Queue);
 
-// SAFETY: the queue has one slot. `lock` returns, and `try_lock` says yes, only with that slot
-// taken, and `unlock` gives it back.
+// SAFETY: the queue has one slot. `lock` returns, and `try_lock` returns true, only with that slot
+// acquired, and `unlock` releases it.
 unsafe impl lock_api::RawMutex for RawMutex {
-    // A new one each time, as this trait asks for.
+    // A new value for each use, as this trait asks for.
     #[allow(clippy::declare_interior_mutable_const)]
     const INIT: Self = Self(Queue::new(1));
 
-    /// A guard may be sent: the queue does not ask who gives the slot back.
+    /// A guard may be sent: the queue does not check which thread releases the slot.
     type GuardMarker = lock_api::GuardSend;
 
     #[inline]
@@ -68,7 +68,7 @@ unsafe impl lock_api::RawMutexFair for RawMutex {
     }
 }
 
-// SAFETY: as above: only who is not late has the slot. Who is late gives its place up.
+// SAFETY: as above: only a caller that is not late has the slot. A late caller gives up its place.
 unsafe impl lock_api::RawMutexTimed for RawMutex {
     type Duration = Duration;
     type Instant = Instant;
@@ -94,7 +94,7 @@ unsafe impl lock_api::RawMutexTimed for RawMutex {
 }
 
 /// [`GroupLock`](crate::GroupLock) without a value and with one session for all readers, for
-/// [`lock_api::RwLock`]. Code that is written for that can switch by an alias:
+/// [`lock_api::RwLock`]. Code written for `lock_api` can switch by an alias:
 ///
 /// ```
 /// type RwLock<T> = lock_api::RwLock<doorway::RawRwLock, T>;
@@ -107,12 +107,12 @@ unsafe impl lock_api::RawMutexTimed for RawMutex {
 /// table.write().push(2);
 /// ```
 ///
-/// Readers and writers stand in one line, first come, first served; so a thread that reads must not
-/// read again while it does, as that waits for a writer who came in between.
+/// Readers and writers wait in one queue, first come, first served. So a thread that holds a read
+/// lock must not take another: it would wait for a writer that entered in between.
 #[derive(Debug)]
 pub struct RawRwLock(Hall);
 
-/// What all readers ask for.
+/// The session of all readers.
 const READ: Session = Session(0);
 
 impl RawRwLock {
@@ -133,14 +133,14 @@ impl RawRwLock {
     }
 }
 
-// SAFETY: the hall lets those in together who ask for the same session, and who asks for one of its
-// own alone. A lock returns, and a try says yes, only when let in, and an unlock leaves.
+// SAFETY: the lock lets holders of the same session hold together, and a holder with a session of
+// its own alone. A lock returns, and a try returns true, only when granted, and an unlock releases.
 unsafe impl lock_api::RawRwLock for RawRwLock {
-    // A new one each time, as this trait asks for.
+    // A new value for each use, as this trait asks for.
     #[allow(clippy::declare_interior_mutable_const)]
     const INIT: Self = Self(Hall::new(0));
 
-    /// A guard may be sent: the hall does not ask who leaves.
+    /// A guard may be sent: the lock does not check which thread releases it.
     type GuardMarker = lock_api::GuardSend;
 
     #[inline]
@@ -189,12 +189,12 @@ unsafe impl lock_api::RawRwLockFair for RawRwLock {
     }
 }
 
-// SAFETY: as above: only who is not late is inside. Who is late gives its place up.
+// SAFETY: as above: only a caller that is not late holds. A late caller gives up its place.
 unsafe impl lock_api::RawRwLockTimed for RawRwLock {
     type Duration = Duration;
     type Instant = Instant;
 
-    // A limit that no clock reaches is none.
+    // A limit beyond what the clock can represent means no limit.
     fn try_lock_shared_for(&self, limit: Duration) -> bool {
         self.try_lock_until(READ, Instant::now().checked_add(limit))
     }

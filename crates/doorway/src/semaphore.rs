@@ -1,4 +1,4 @@
-//! k slots, first come, first served.
+//! A fair semaphore: k slots for threads and tasks, first come, first served.
 
 use std::{
     fmt,
@@ -16,26 +16,26 @@ use crate::{
     queue::{MOST, Queue, Standing},
 };
 
-/// A number of slots for threads and tasks, first come, first served.
+/// A semaphore with k slots for threads and tasks, first come, first served.
 ///
 /// ```
 /// let gpus = doorway::Semaphore::new(4);
-/// let place = gpus.enter(); // the doorway: never blocks; the place in line is fixed
+/// let place = gpus.enter(); // the doorway: never blocks; the place in the queue is fixed
 /// let permit = place.wait(); // or `place.await`, or `place.wait_timeout(…)`
-/// assert!(permit.slot() < 4); // nobody else's
-/// drop(permit); // and the next in line goes in
+/// assert!(permit.slot() < 4); // no other holder has this number
+/// drop(permit); // grants the slot to the next waiter
 /// ```
 ///
 /// # Promises
 ///
-/// - At most as many are inside as there are slots.
-/// - **FIFO**: the turn of who is through [`enter`](Self::enter) before another begins it comes
-///   before that one's. Threads and tasks stand in one line, and since `enter` is not async, no
-///   budget and no slow poll changes the order. [`try_acquire`](Self::try_acquire) takes what is
-///   free and overtakes nobody.
+/// - Permits never hold more slots than the semaphore has.
+/// - **FIFO**: if one [`enter`](Self::enter) returns before another begins, it is granted first.
+///   Threads and tasks wait in one queue. Since `enter` is not async, no task budget and no slow
+///   poll changes the order. [`try_acquire`](Self::try_acquire) takes only a free slot and
+///   overtakes no waiter.
 /// - No slot is lost to a place that is dropped, a future that is cancelled or a holder that
 ///   panics. No wake-up is lost.
-/// - Where there is a slot, coming and going are one atomic addition each: no system call, no
+/// - The uncontended fast path: one atomic addition to acquire, one to release; no system call, no
 ///   allocation.
 ///
 /// A `Semaphore` has 88 bytes here, whatever the number of its slots:
@@ -45,42 +45,43 @@ use crate::{
 /// assert_eq!(size_of::<doorway::Semaphore>(), 88);
 /// ```
 ///
-/// The order is that of [`engines::semaphore`](doorway_core::engines::semaphore), which the checker
-/// explores: the functions that run here are those that it runs.
+/// The order of grants is that of [`engines::semaphore`](doorway_core::engines::semaphore), which
+/// the checker explores: the checker runs the same functions as this type.
 ///
 /// # What is not promised
 ///
-/// - A place whose turn has come holds its slot from then on, whether it is looked at or not; so
-///   does one that is forgotten (`mem::forget`). Drop places that you do not need.
-/// - A place that is dropped stays in line until it is passed over, so as long as somebody is
-///   inside, each place that is taken and dropped costs some bytes. With half a million of them
-///   `enter` panics.
-/// - Nothing is poisoned: when a holder panics the next one goes in.
-/// - A place may be looked at last after two trillion (2⁴¹) others have had their turn.
+/// - A place whose turn has come holds its slot from then on, even if no thread or task waits on
+///   it. So does a place that is forgotten (`mem::forget`). Drop places that you do not need.
+/// - A dropped place stays in the queue until the grants pass it. So while a holder keeps its slot,
+///   each place that is taken and dropped costs some bytes. With half a million of them `enter`
+///   panics.
+/// - There is no poisoning: when a holder panics, the next waiter is granted its slot.
+/// - A place may be waited on, polled or dropped only until two trillion (2⁴¹) later places have
+///   had their turn.
 pub struct Semaphore {
     queue: Queue,
     slots: AtomicUsize,
-    /// Which slot numbers are taken, of those that were asked for.
+    /// Which slot numbers are in use, one bit each.
     numbers: Mutex<Vec<u64>>,
 }
 
-/// A place in line that borrows the semaphore.
+/// A place in the queue that borrows the semaphore.
 pub type Place<'a> = PlaceIn<&'a Semaphore>;
-/// A place in line that shares the semaphore.
+/// A place in the queue that shares ownership of the semaphore.
 pub type OwnedPlace = PlaceIn<Arc<Semaphore>>;
 /// A permit that borrows the semaphore.
 pub type Permit<'a> = PermitOf<&'a Semaphore>;
-/// A permit that shares the semaphore.
+/// A permit that shares ownership of the semaphore.
 pub type OwnedPermit = PermitOf<Arc<Semaphore>>;
 
 impl Semaphore {
-    /// The most slots that a semaphore can have, and a place can be for.
+    /// The most slots that a semaphore can have, or that one place can ask for.
     pub const MOST: usize = MOST;
 
-    /// A semaphore with so many slots.
+    /// Creates a semaphore with this many slots.
     ///
     /// # Panics
-    /// If there are more than [`MOST`](Self::MOST).
+    /// If `slots` is more than [`MOST`](Self::MOST).
     pub const fn new(slots: usize) -> Self {
         Self {
             queue: Queue::new(slots),
@@ -89,16 +90,17 @@ impl Semaphore {
         }
     }
 
-    /// A semaphore whose newcomers may take a free slot ahead of those in line: more throughput, no
-    /// FIFO. See [`barging`](crate::barging).
+    /// Creates a semaphore whose newcomers may take a free slot ahead of waiters: more throughput,
+    /// no FIFO. See [`barging`](crate::barging).
     ///
     /// # Panics
-    /// If there are more than [`MOST`](Self::MOST).
+    /// If `slots` is more than [`MOST`](Self::MOST).
     pub const fn barging(slots: usize) -> crate::barging::Semaphore {
         crate::barging::Semaphore::new(slots)
     }
 
-    /// The same after so many places: for tests of what happens when counters wrap around.
+    /// Creates a semaphore that has already issued this many places: for tests of counters that
+    /// wrap.
     #[doc(hidden)]
     pub const fn after(places: u64, slots: usize) -> Self {
         Self {
@@ -108,27 +110,28 @@ impl Semaphore {
         }
     }
 
-    /// The doorway: takes a place in line. Never blocks.
+    /// The doorway: takes a place in the queue. Never blocks.
     ///
     /// # Panics
-    /// If half a million slots are waited for already.
+    /// If more than half a million slots are waited for already.
     #[inline]
     pub fn enter(&self) -> Place<'_> {
         self.enter_many(1)
     }
 
-    /// The same for so many slots at once, as one place in line. Until there are as many slots
-    /// nobody behind it goes in.
+    /// Takes one place in the queue for several slots at once. Until that many slots are free, no
+    /// place behind it is granted.
     ///
     /// # Panics
-    /// If that is none, or more than [`MOST`](Self::MOST); or if half a million slots are waited
-    /// for already.
+    /// If `weight` is zero or more than [`MOST`](Self::MOST), or if more than half a million slots
+    /// are waited for already.
     #[inline]
     pub fn enter_many(&self, weight: usize) -> Place<'_> {
         PlaceIn::new(self, self.queue.enter(weight_of(weight)))
     }
 
-    /// The same as [`enter_many`](Self::enter_many), with a place that can be sent anywhere.
+    /// Takes a place as [`enter_many`](Self::enter_many) does, and shares ownership of the
+    /// semaphore.
     pub fn enter_owned(self: Arc<Self>, weight: usize) -> OwnedPlace {
         let standing = self.queue.enter(weight_of(weight));
         PlaceIn::new(self, standing)
@@ -144,33 +147,34 @@ impl Semaphore {
         Place::new(self, standing).wait()
     }
 
-    /// A slot, if one is free and nobody waits for it.
+    /// Acquires a slot if one is free and no place waits for it.
     #[inline]
     pub fn try_acquire(&self) -> Option<Permit<'_>> {
         self.try_acquire_many(1)
     }
 
-    /// So many slots, if they are free.
+    /// Acquires several slots if they are free and no place waits for them.
     ///
     /// # Panics
-    /// If that is none, or more than [`MOST`](Self::MOST).
+    /// If `weight` is zero or more than [`MOST`](Self::MOST).
     #[inline]
     pub fn try_acquire_many(&self, weight: usize) -> Option<Permit<'_>> {
         self.queue.try_enter(weight_of(weight)).map(|standing| PermitOf::new(self, standing.weight))
     }
 
-    /// How many slots are free. It may have changed by the time that you know.
+    /// Returns how many slots are free. The number may have changed by the time the caller reads
+    /// it.
     pub fn available(&self) -> usize {
         self.queue.free()
     }
 
-    /// How many slots are waited for: the weights of all places in line, abandoned ones included
-    /// until they are passed over.
+    /// Returns how many slots are waited for: the sum of the weights of all places in the queue.
+    /// Dropped places count until the grants pass them.
     pub fn waiters(&self) -> usize {
         self.queue.waiters()
     }
 
-    /// How many slots there are.
+    /// Returns how many slots there are.
     pub fn slots(&self) -> usize {
         self.slots.load(SeqCst)
     }
@@ -246,12 +250,12 @@ impl Door for Semaphore {
     }
 }
 
-/// One slot or several. Dropping it hands them to the next in line.
+/// A permit for one slot or several. Dropping it grants them to the next waiters.
 #[must_use = "dropping a permit gives its slot to the next in line"]
 pub struct PermitOf<S: Deref<Target = Semaphore>> {
     semaphore: S,
     weight: u32,
-    /// The slot's number and one more, once somebody has asked.
+    /// The slot's number plus one, once a caller has asked for it; 0 before.
     number: AtomicU32,
 }
 
@@ -261,9 +265,9 @@ impl<S: Deref<Target = Semaphore>> PermitOf<S> {
         Self { semaphore, weight, number: AtomicU32::new(0) }
     }
 
-    /// A number below that of the slots which no other holder has. It is chosen when it is first
-    /// asked for, the lowest that is free, and costs nothing to those who never ask. A permit for
-    /// several slots has one number.
+    /// Returns a number below the number of slots that no other holder has. The first call chooses
+    /// it, the lowest number that is not in use; a holder that never calls this pays nothing. A
+    /// permit for several slots has one number.
     pub fn slot(&self) -> usize {
         let known = self.number.load(SeqCst);
         if known != 0 {
@@ -279,15 +283,15 @@ impl<S: Deref<Target = Semaphore>> PermitOf<S> {
         }
     }
 
-    /// How many slots it is for.
+    /// Returns how many slots the permit is for.
     pub fn weight(&self) -> usize {
         self.weight as usize
     }
 
-    /// Takes the slots away from the semaphore for good.
+    /// Removes the permit's slots from the semaphore for good.
     pub fn forget(mut self) {
         self.semaphore.slots.fetch_sub(self.weight(), SeqCst);
-        self.weight = 0; // there is nothing to pass on
+        self.weight = 0; // nothing to release
     }
 
     fn forget_number(&self) {

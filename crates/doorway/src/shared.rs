@@ -5,16 +5,15 @@
 //! # let place = tempfile::tempdir()?;
 //! # let locks = doorway::shared::Directory::at(place.path())?;
 //! let gpus = locks.semaphore("gpu", 2)?;  // or `shared::Semaphore::open("gpu", 2)`, in the directory of the user
-//! let place = gpus.enter()?;              // the doorway: my place in line is fixed
-//! let permit = place.wait()?;             // or `place.wait_timeout(…)`, which gives the place back, still in line
-//! assert!(permit.slot() < 2);             // nobody else's
+//! let place = gpus.enter()?;              // the doorway: the place in the queue is fixed
+//! let permit = place.wait()?;             // or `place.wait_timeout(…)`, which keeps the place
+//! assert!(permit.slot() < 2);             // no other holder has this number
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Promises
 //!
-//! - At most as many processes hold a slot as there are slots, and in a group lock only those of
-//!   one session.
+//! - There are never more holders than slots, and in a group lock all holders are of one session.
 //! - **FIFO** across processes: if one `enter` returns before another begins, it is granted first.
 //!   In a group lock, too: a process does not join the holders of its session ahead of a waiter.
 //! - **A process that is killed at any instruction loses nothing but itself**, whether it enters,
@@ -26,11 +25,11 @@
 //!   handed to a child on purpose: [`Permit::spawn`], [`Permit::start`], [`Permit::hand_over`].
 //! - Where no other process is, acquiring and releasing take one compare-and-swap each and no
 //!   system call. Where another process is and there is a slot, they take a few dozen instructions.
-//! - A waiter sleeps, and costs nothing. One that has waited for 50 ms starts a thread that waits
-//!   for the end of other processes in its stead.
+//! - A waiter sleeps, and costs nothing. After 50 ms it starts a thread that waits for the end of
+//!   other processes in its stead.
 //!
 //! The engine is [`doorway_core::engines::named_lock`], which the checker explores with processes
-//! that are killed between any two steps: the functions that run here are those that it runs.
+//! that are killed between any two steps: the checker runs the same functions as these locks.
 //!
 //! # What is not promised
 //!
@@ -43,8 +42,9 @@
 //!   closes its descriptor for that is not covered if its parent is killed in the same instant.
 //! - A process that is always too late for the table lock does not even get a place in the queue.
 //!   With a place no process starves.
-//! - A process that may write the file can do harm: break the exclusion, or, by cutting the file
-//!   off, have its users killed (SIGBUS). It cannot make them touch other memory. Files have mode 0600.
+//! - A process that may write the file can do harm: break the exclusion, or, by truncating the
+//!   file, have its users killed (SIGBUS). It cannot make them touch other memory. Files have mode
+//!   0600.
 //! - `exit` without dropping permits is a death as far as [`Permit::recovered`] is concerned.
 //!
 //! # Where things are
@@ -85,7 +85,7 @@ pub use self::{
     status::{Holder, Status, Waiter},
 };
 
-/// What kind of lock it is.
+/// The kind of a named lock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u64)]
 pub enum Kind {
@@ -115,15 +115,15 @@ impl fmt::Display for Kind {
     }
 }
 
-/// k slots for processes, first come, first served.
+/// A named semaphore: k slots for processes, first come, first served.
 #[derive(Debug)]
 pub struct Semaphore(Lock);
 
-/// One process at a time, first come, first served.
+/// A named mutex: one process at a time, first come, first served.
 #[derive(Debug)]
 pub struct Mutex(Lock);
 
-/// Processes of one session at a time, first come, first served.
+/// A named group lock: processes of one session at a time, first come, first served.
 #[derive(Debug)]
 pub struct GroupLock(Lock);
 
@@ -151,7 +151,7 @@ is_a_lock!(Semaphore, Mutex, GroupLock);
 macro_rules! knows_no_sessions {
     ($($type:ident),*) => {$(
         impl $type {
-            /// The doorway: takes a place in line.
+            /// The doorway: takes a place in the queue.
             ///
             /// # Errors
             /// When the table is full, or the file is lost or damaged.
@@ -169,7 +169,7 @@ macro_rules! knows_no_sessions {
                 Permit::of(&self.0, self.0.position()?)
             }
 
-            /// A slot, if one is free and nobody waits for it.
+            /// Acquires a slot if one is free and no process waits.
             ///
             /// # Errors
             /// When the table is full, or the file is lost or damaged.
@@ -183,59 +183,59 @@ macro_rules! knows_no_sessions {
 knows_no_sessions!(Semaphore, Mutex);
 
 impl Semaphore {
-    /// The semaphore of that name in the [directory of the user](Directory::of_user), made if it is
-    /// not there.
+    /// Opens the semaphore of that name in the [directory of the user](Directory::of_user), or
+    /// creates it.
     ///
     /// # Errors
-    /// When there is something else of that name, or it cannot be made.
+    /// When something else has that name, or the lock cannot be created.
     pub fn open(name: &str, slots: usize) -> Result<Self, Error> {
         Directory::of_user()?.semaphore(name, slots)
     }
 }
 
 impl Mutex {
-    /// The mutex of that name in the [directory of the user](Directory::of_user), made if it is not
-    /// there.
+    /// Opens the mutex of that name in the [directory of the user](Directory::of_user), or creates
+    /// it.
     ///
     /// # Errors
-    /// When there is something else of that name, or it cannot be made.
+    /// When something else has that name, or the lock cannot be created.
     pub fn open(name: &str) -> Result<Self, Error> {
         Directory::of_user()?.mutex(name)
     }
 }
 
 impl GroupLock {
-    /// The group lock of that name in the [directory of the user](Directory::of_user), made if it
-    /// is not there.
+    /// Opens the group lock of that name in the [directory of the user](Directory::of_user), or
+    /// creates it.
     ///
     /// # Errors
-    /// When there is something else of that name, or it cannot be made.
+    /// When something else has that name, or the lock cannot be created.
     pub fn open(name: &str, slots: Option<usize>) -> Result<Self, Error> {
         Directory::of_user()?.group_lock(name, slots)
     }
 
-    /// The doorway: takes a place in line, for this session.
+    /// The doorway: takes a place in the queue for this session.
     ///
     /// # Errors
-    /// When the table is full, the session has no name that fits, or the file is lost or damaged.
+    /// When the table is full, the session's name does not fit, or the file is lost or damaged.
     #[inline(always)]
     pub fn enter(&self, session: &str) -> Result<Place<'_>, Error> {
         Ok(Place::new(&self.0, self.0.position_for(session)?))
     }
 
-    /// Waits until those of this session may go in: `enter(session)?.wait()`.
+    /// Waits until this process may hold the session: `enter(session)?.wait()`.
     ///
     /// # Errors
-    /// When the table is full, the session has no name that fits, or the file is lost or damaged.
+    /// When the table is full, the session's name does not fit, or the file is lost or damaged.
     #[inline(always)]
     pub fn acquire(&self, session: &str) -> Result<Permit<'_>, Error> {
         Permit::of(&self.0, self.0.position_for(session)?)
     }
 
-    /// Goes in, if those of this session may and nobody waits.
+    /// Acquires a slot if the session's processes may hold one and no process waits.
     ///
     /// # Errors
-    /// When the table is full, the session has no name that fits, or the file is lost or damaged.
+    /// When the table is full, the session's name does not fit, or the file is lost or damaged.
     pub fn try_acquire(&self, session: &str) -> Result<Option<Permit<'_>>, Error> {
         self.0.try_enter(Some(session))?.map(Place::wait).transpose()
     }

@@ -1,8 +1,8 @@
-//! What the line of sleepers is made of: atomics, a lock, threads that sleep, and how long they
-//! stay awake before.
+//! What the queues of sleepers are made of: atomics, a lock, sleeping threads, and how long a
+//! thread stays awake before it sleeps.
 //!
-//! Nobody else in `queue.rs`, `hall.rs` and `caller.rs` names these, so that `tests/loom.rs` and
-//! `tests/shuttle.rs` can put their own in this place, and explore what runs here.
+//! `queue.rs`, `hall.rs` and `caller.rs` name these through this module alone. So `tests/loom.rs`
+//! and `tests/shuttle.rs` can replace them, and explore the code that ships.
 
 pub(crate) use std::{
     hint::spin_loop,
@@ -11,22 +11,22 @@ pub(crate) use std::{
 };
 use std::{sync::OnceLock, thread, time::Instant};
 
-/// One that need not be constant. The tests' atomics are made when they are first used, unless they
-/// are made here.
+/// Returns an atomic that need not be constant. The tests' atomics are created on first use, unless
+/// they are created here.
 #[inline(always)]
 pub(crate) fn atomic(value: u64) -> AtomicU64 {
     AtomicU64::new(value)
 }
 
-/// Looks at the word before a thread that may hope to go in soon lets others run.
+/// How often a thread that may be granted soon checks the word before it yields.
 pub(crate) const SPINS: u32 = 200;
 
-/// How often a thread lets others run before it sleeps. To wake a thread costs more than to let a
-/// few run, and whoever is awake when its turn comes need not be woken; but nobody is to keep a
-/// core busy for long.
+/// How often a thread yields before it sleeps. Waking a thread costs more than yielding a few
+/// times, and a thread that is awake when its turn comes need not be woken. But no thread is to
+/// keep a core busy for long.
 pub(crate) const YIELDS: u32 = 8;
 
-/// Sleeps until then at most. Does not sleep, and says so, if it is later than that.
+/// Sleeps until this time at most. Returns `false`, without sleeping, if the time has passed.
 pub(crate) fn park_until(until: Instant) -> bool {
     let left = until.saturating_duration_since(Instant::now());
     if !left.is_zero() {
@@ -35,11 +35,11 @@ pub(crate) fn park_until(until: Instant) -> bool {
     !left.is_zero()
 }
 
-/// How many threads of this process can run at once.
+/// Returns how many threads of this process can run at once.
 pub(crate) fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| {
-        // Not only what this thread may use: it may be bound to a core of its own.
+        // Not only the cores that this thread may use: it may be bound to one core.
         #[cfg(target_os = "linux")]
         if let Ok(set) = rustix::thread::sched_getaffinity(Some(rustix::process::getpid())) {
             return set.count() as usize;

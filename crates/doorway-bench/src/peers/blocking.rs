@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex};
 use super::block_on;
 use crate::lock::{Blocking, Lock};
 
-/// One passage of a peer: takes a guard, which lets go when it is dropped.
+/// Defines one passage of a peer: acquires a guard, which releases when it is dropped.
 macro_rules! blocking {
     ($type:ty, |$lock:ident| $take:expr) => {
         impl Blocking for $type {
@@ -29,8 +29,8 @@ blocking!(async_lock::Mutex<()>, |lock| lock.lock_blocking());
 blocking!(spin::Mutex<()>, |lock| lock.lock());
 blocking!(TicketMutex, |lock| lock.0.lock());
 
-/// Spin's ticket lock, which yields: if it only span, and there were more threads than cores,
-/// whoever is next would not come to run for many time slices.
+/// Spin's ticket lock, which yields: if it only spun, and there were more threads than cores, the
+/// next thread would not run for many time slices.
 pub(crate) struct TicketMutex(spin::mutex::TicketMutex<(), spin::relax::Yield>);
 
 impl Lock for TicketMutex {
@@ -41,7 +41,7 @@ impl Lock for TicketMutex {
     }
 }
 
-/// The semaphore that one writes where the library has none: std's mutex and condition.
+/// The semaphore that a user writes where a library has none: std's mutex and condition variable.
 pub(crate) struct Condition {
     free: Mutex<usize>,
     freed: Condvar,
@@ -67,7 +67,7 @@ impl Blocking for Condition {
     }
 }
 
-/// A lock that is taken by trying, which is to be had at once: only without contention.
+/// A lock that is acquired by trying, which succeeds at once: only without contention.
 pub(crate) struct Try<L>(L);
 
 macro_rules! trying {

@@ -1,6 +1,6 @@
-//! Peers that let some in together: locks for readers and writers. They know one session that is
-//! shared, so whoever asks for another one is a writer. And, as no library has it, the group lock
-//! that one writes oneself.
+//! Peers that several processes hold together: locks for readers and writers. They know one session
+//! that is shared, so a process that asks for another session is a writer. Since no library has a
+//! group lock, the last one here is what a user would write.
 
 use std::sync::{Condvar, Mutex};
 
@@ -33,14 +33,14 @@ read_write!(tokio::sync::RwLock<()>, |lock| block_on(lock.read()), block_on(lock
 read_write!(async_lock::RwLock<()>, |lock| lock.read_blocking(), lock.write_blocking());
 read_write!(spin::RwLock<()>, |lock| lock.read(), lock.write());
 
-/// A group lock by std's mutex and condition: whoever finds nobody, or its own session, goes in.
-/// Sessions can starve.
+/// A group lock by std's mutex and condition variable: a process is granted if the lock is free or
+/// held by its own session. Sessions can starve.
 pub(crate) struct Rooms {
     open: Mutex<Open>,
     empty: Condvar,
 }
 
-/// Who is inside.
+/// The session that holds, and how many processes are inside.
 struct Open {
     ask: Ask,
     inside: usize,

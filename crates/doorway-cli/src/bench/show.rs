@@ -1,4 +1,4 @@
-//! What was measured, as a table and as JSON.
+//! The results of a bench, as a table and as JSON.
 
 use std::collections::BTreeSet;
 
@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use crate::table::{columns, grouped};
 
-/// The names of all locks, each once.
+/// Returns the names of all locks, each once.
 pub(super) fn locks(groups: &[&'static Group], plan: &Plan) -> BTreeSet<&'static str> {
     let benches = groups.iter().flat_map(|group| group.benches(plan));
     benches.flat_map(|bench| bench.contenders).map(|lock| lock.name).collect()
 }
 
-/// The groups, and the locks in each.
+/// Lists the groups, and the locks in each.
 pub(super) fn list(groups: &[&'static Group], plan: &Plan) -> String {
     let mut text = String::new();
     for &group in groups {
@@ -32,7 +32,7 @@ pub(super) fn list(groups: &[&'static Group], plan: &Plan) -> String {
     text
 }
 
-/// What a table is about.
+/// Returns the title of a table.
 pub(super) fn title(bench: &Bench) -> String {
     let setting = &bench.setting;
     let mut title = format!("{}: {}", bench.group.name, setting.how);
@@ -50,7 +50,7 @@ pub(super) fn title(bench: &Bench) -> String {
     title
 }
 
-/// A table: ratios first.
+/// Formats a table: ratios first.
 pub(super) fn text(bench: &Bench, rows: &[Row]) -> String {
     let crowd = bench.setting.inside_ns > 0;
     let mut head: Vec<String> = bench.references.iter().map(|name| format!("× {name}")).collect();
@@ -80,7 +80,7 @@ pub(super) fn text(bench: &Bench, rows: &[Row]) -> String {
     format!("{}\n{}", title(bench), columns(&table))
 }
 
-/// What the judge says.
+/// Formats the verdict of the judge of order.
 fn order(row: &Row) -> String {
     let verdict = &row.verdict;
     match (verdict.intrusions, verdict.overtakings) {
@@ -95,7 +95,7 @@ fn order(row: &Row) -> String {
     }
 }
 
-/// A ratio.
+/// Formats a ratio.
 pub(crate) fn number(ratio: f64) -> String {
     match ratio {
         _ if ratio.is_nan() => "-".into(),
@@ -106,7 +106,7 @@ pub(crate) fn number(ratio: f64) -> String {
     }
 }
 
-/// A time, to three digits or so.
+/// Formats a time, to about three digits.
 pub(crate) fn duration(ns: f64) -> String {
     let (value, unit) = match ns {
         _ if !ns.is_finite() => return "-".into(),
@@ -122,17 +122,17 @@ pub(crate) fn duration(ns: f64) -> String {
     }
 }
 
-/// An object for each row, in a line.
+/// Returns an object for each row, one per line.
 pub(super) fn json(bench: &Bench, rows: &[Row]) -> String {
     objects(bench, rows).iter().map(|object| format!("{object}\n")).collect()
 }
 
-/// An object for each row.
+/// Returns an object for each row.
 pub(super) fn objects(bench: &Bench, rows: &[Row]) -> Vec<Value> {
     rows.iter().map(|row| object(bench, row)).collect()
 }
 
-/// Numbers that are infinite or not there are null.
+/// Infinite and missing numbers are null.
 fn object(bench: &Bench, row: &Row) -> Value {
     let setting = &bench.setting;
     let ratios: serde_json::Map<_, _> = bench

@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
     }))
 }
 
-/// What was asked, and what was found out.
+/// The question, and the result.
 pub(super) struct Found {
     entrant: &'static Entrant,
     subject: Box<dyn Subject>,
@@ -57,7 +57,7 @@ pub(super) struct Found {
     report: Report,
 }
 
-/// Finds out what the arguments ask for, and prints nothing.
+/// Runs the check of the arguments, and prints nothing.
 pub(super) fn find(args: &Check) -> Result<Found, Failure> {
     let (entrant, subject) = super::instance(&args.instance)?;
     let options = options(args, entrant, &*subject)?;
@@ -67,7 +67,7 @@ pub(super) fn find(args: &Check) -> Result<Found, Failure> {
     Ok(Found { entrant, subject, options, report })
 }
 
-/// Finds out what the arguments ask for; Ctrl-C keeps the search or says what it loses.
+/// Runs the check of the arguments. Ctrl-C saves the search, or says what is lost.
 fn attended(args: &Check) -> Result<Found, Failure> {
     let (entrant, subject) = super::instance(&args.instance)?;
     let options = options(args, entrant, &*subject)?;
@@ -89,7 +89,7 @@ fn write_model(args: &Check, path: &Path) -> Result<(), Failure> {
             say(format_args!("{file} has the model in Promela; run it: {command}"));
             Ok(())
         }
-        // The check says the same in its exit code.
+        // The check reports the same in its exit code.
         Err(incomplete @ Unmodelled::Incomplete(_)) => {
             say(format_args!("{incomplete}, so {file} was not written"));
             Ok(())
@@ -110,7 +110,7 @@ pub(super) fn write_trace(path: &Path, trace: &Trace) -> Result<(), Failure> {
     }
 }
 
-/// Writes what shows a trace.
+/// Writes a page or a picture of a trace.
 pub(super) fn write_film(
     path: &Path,
     trace: &Trace,
@@ -124,7 +124,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).map_err(|error| Failure::File { verb: "write", path: path.into(), error })
 }
 
-/// The kind of registers, if the algorithm can run on them.
+/// Returns the kind of registers, if the algorithm can run on them.
 pub(super) fn registers(args: &Check, entrant: &Entrant) -> Result<RegisterKind, Failure> {
     let registers: RegisterKind = args.registers.parse().map_err(|()| {
         Failure::Usage(format!(
@@ -148,12 +148,12 @@ fn options(args: &Check, entrant: &Entrant, subject: &dyn Subject) -> Result<Opt
         names => names.iter().map(|name| property(name, subject)).collect::<Result<_, _>>()?,
     };
     let passages = match passages(args)? {
-        // All the colours and labels that registers may hold: finite, but more states than anybody
-        // waits for.
+        // All the colours and labels that registers may hold: finitely many, but more states than a
+        // user can wait for.
         None if args.passages.is_none() && entrant.variant == Some("bounded") => Some(2),
-        // Without a bound there is none on how often a process is killed and comes back.
+        // Without a bound on passages, kills and restarts have no bound either.
         None if args.instance.kills.is_some() => Some(2),
-        // So are the numbers of attempts, but only with passages bounded.
+        // Attempts are bounded, but runs are finite only if passages are bounded as well.
         None if args.passages.is_none() && entrant.attempts.is_some() => Some(2),
         passages => passages,
     };
@@ -198,7 +198,7 @@ fn options(args: &Check, entrant: &Entrant, subject: &dyn Subject) -> Result<Opt
     })
 }
 
-/// Attempts per passage that are to be followed, if somebody says.
+/// Returns the attempts per passage to follow, if the user names a number.
 fn retries(args: &Check, entrant: &Entrant) -> Result<Option<u32>, Failure> {
     let Some(text) = args.retries.as_deref() else { return Ok(None) };
     if entrant.attempts.is_none() {
@@ -216,9 +216,9 @@ fn retries(args: &Check, entrant: &Entrant) -> Result<Option<u32>, Failure> {
     }
 }
 
-/// Passages per process; `None` for any number, which is what is explored unless told otherwise.
-/// Tickets are relabelled and everything else is bounded: runs without end are finite for all there
-/// are.
+/// Returns the passages per process; `None` for any number, which is the default. Tickets are
+/// relabelled and everything else is bounded, so runs without end are finite for all algorithms
+/// there are.
 pub(super) fn passages(args: &Check) -> Result<Option<u32>, Failure> {
     match args.passages.as_deref() {
         None | Some("unbounded") => Ok(None),
@@ -231,7 +231,7 @@ pub(super) fn passages(args: &Check) -> Result<Option<u32>, Failure> {
     }
 }
 
-/// How many processes there are, if they are not too many.
+/// Returns how many processes there are, if they are not too many.
 pub(super) fn processes(subject: &dyn Subject) -> Result<usize, Failure> {
     let n = subject.size().n;
     if n > MAX_N {
@@ -242,7 +242,7 @@ pub(super) fn processes(subject: &dyn Subject) -> Result<usize, Failure> {
     Ok(n)
 }
 
-/// Sets of processes are kept in the bits of a word.
+/// Sets of processes are stored in the bits of a word.
 const MAX_N: usize = 16;
 
 pub(super) fn property(name: &str, subject: &dyn Subject) -> Result<Property, Failure> {
@@ -272,12 +272,12 @@ pub(super) fn property(name: &str, subject: &dyn Subject) -> Result<Property, Fa
 }
 
 impl Found {
-    /// The runs that violate something, in the order of the properties.
+    /// Returns the runs that violate a property, in the order of the properties.
     pub(super) fn traces(&self) -> impl Iterator<Item = &Trace> {
         self.report.verdicts.iter().filter_map(|verdict| verdict.trace.as_ref())
     }
 
-    /// What `--json` prints.
+    /// Returns what `--json` prints.
     pub(super) fn json(&self) -> Value {
         let Self { subject, options, report, .. } = self;
         let size = subject.size();
@@ -354,8 +354,8 @@ impl Found {
         object
     }
 
-    /// What `--timings` prints: every stage with its seconds. Stages of the same kind that run at
-    /// the same time each count in full.
+    /// Returns what `--timings` prints: every stage with its seconds. Stages of the same kind that
+    /// run at the same time each count in full.
     fn timings(&self) -> String {
         let stages = self.report.timings.iter().map(|(stage, took)| (stage.as_str(), *took));
         let total = ("in all", self.report.elapsed);
@@ -372,7 +372,7 @@ impl Found {
         let mutant = subject.mutant().map_or(String::new(), |name| format!(", mutant {name}"));
         let passages = options.passages_in_words();
         let seconds = report.search.as_secs_f64();
-        // What is over in no time has no speed to speak of.
+        // A search that ends at once has no meaningful speed.
         let speed = if seconds < 0.1 {
             String::new()
         } else {
@@ -434,7 +434,7 @@ impl Found {
     }
 }
 
-/// A verdict and its scope, but for the instance, which stands above all of them.
+/// Formats a verdict and its scope. The instance is left out: it is printed above all verdicts.
 fn row(verdict: &Verdict, instance: &str) -> Vec<String> {
     let word = match verdict.holds {
         Some(true) => "holds",

@@ -17,7 +17,7 @@ use crate::{
     table::{columns, grouped},
 };
 
-/// How many passages are explored if nobody says, and any number cannot be.
+/// How many passages are explored if the user names no number, and any number cannot be explored.
 const PASSAGES: u32 = 2;
 
 /// Runs the command.
@@ -76,7 +76,7 @@ fn name(region: Region) -> String {
     format!("{region:?}").to_lowercase()
 }
 
-/// Who is where after the last step.
+/// Returns the state of each process after the last step.
 fn shows(first: &dyn Subject, other: &str, difference: &Difference) -> String {
     let steps = difference.steps.len();
     let Some(last) = difference.steps.last() else { return String::new() };
@@ -169,7 +169,7 @@ fn as_json(
 
 fn as_text(entrant: &Entrant, first: &dyn Subject, other: &str, comparison: &Comparison) -> String {
     let mutant = first.mutant().map_or(String::new(), |name| format!(", mutant {name}"));
-    // The scope is a verdict and the instance that it is about.
+    // The scope contains a verdict and the instance that it is about.
     let (scope, instance) = comparison.scope.rsplit_once(": ").unwrap_or((&comparison.scope, ""));
     let timestamps = first.variant().map_or(String::new(), |kind| format!(", {kind} timestamps"));
     let mut text = format!(
@@ -197,7 +197,7 @@ fn as_text(entrant: &Entrant, first: &dyn Subject, other: &str, comparison: &Com
     text
 }
 
-/// The steps of both, side by side.
+/// Formats the steps of both algorithms, side by side.
 fn steps(first: &str, other: &str, difference: &Difference) -> String {
     let mut rows = vec![
         ["step", "process", "line", first, "then in", "line", other, "then in"]

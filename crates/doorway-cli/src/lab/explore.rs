@@ -11,7 +11,7 @@ use crate::{
     output::{print, say},
 };
 
-/// More lanes than anybody can follow.
+/// The most processes: a user cannot follow more lanes.
 const MAX_N: usize = 16;
 
 /// Runs the command.

@@ -1,4 +1,5 @@
-//! A check that may take long: it can be interrupted, and is then kept if that is asked for.
+//! A check that may take long: the user can interrupt it, and it is saved if the user asks for
+//! that.
 
 use std::{
     collections::hash_map::DefaultHasher,
@@ -26,7 +27,7 @@ use crate::{args::lab::Check, error::Failure, progress::say_and, table::grouped}
 /// How often a search is saved.
 const EVERY: Duration = Duration::from_secs(300);
 
-/// Checks, and keeps the search as the arguments say.
+/// Runs the check, and saves the search as the arguments say.
 pub(super) fn check(
     args: &Check,
     subject: &dyn Subject,
@@ -81,15 +82,14 @@ pub(super) fn check(
     Ok(report)
 }
 
-/// Where states go that memory does not hold: beside the checkpoint.
+/// Returns where states go that do not fit in memory: beside the checkpoint.
 pub(super) fn directory(checkpoint: &Path) -> PathBuf {
     let parent = checkpoint.parent().filter(|parent| !parent.as_os_str().is_empty());
     parent.unwrap_or(Path::new(".")).into()
 }
 
 fn checkpoint(path: &Path, abandons: bool) -> Result<Checkpoint, Failure> {
-    // A version is not enough to know a doorway by: it may have been built from other sources
-    // since.
+    // A version does not identify a doorway: it may have been built from other sources since.
     let own = std::env::current_exe().and_then(fs::read);
     let own =
         own.map_err(|error| Failure::File { verb: "read", path: "doorway itself".into(), error })?;
@@ -103,14 +103,14 @@ fn checkpoint(path: &Path, abandons: bool) -> Result<Checkpoint, Failure> {
     })
 }
 
-/// Does the work. On SIGINT and SIGTERM, says what becomes of it and ends the process; or, if the
-/// work ends first, returns the signal.
+/// Does the work. On SIGINT and SIGTERM, reports what becomes of the work and ends the process. If
+/// the work ends first, returns the signal.
 fn attended<T: Send>(
     progress: &Progress,
     path: Option<&Path>,
     work: impl FnOnce() -> T + Send,
 ) -> (T, Option<i32>) {
-    // Where no signals can be received they end the process, as they do without this.
+    // Where no signals can be received, they end the process, as they do without this.
     let signals = Signals::new([SIGINT, SIGTERM].iter().filter(|signal| !is_ignored(**signal)));
     let (running, ended) = channel::<()>();
     let result = thread::scope(|scope| {
@@ -137,12 +137,12 @@ fn attended<T: Send>(
     result
 }
 
-/// Says what the search has to say.
+/// Prints the news of the search.
 fn tell(progress: &Progress) {
     progress.news().iter().for_each(|line| say_and(line, || ()));
 }
 
-/// Says what becomes of an interrupted search, and ends the process as the signal would have.
+/// Reports what becomes of an interrupted search, and ends the process as the signal would have.
 fn interrupted(progress: &Progress, path: Option<&Path>, signal: i32) {
     tell(progress);
     let found = progress.states.load(Relaxed);
@@ -162,7 +162,7 @@ fn interrupted(progress: &Progress, path: Option<&Path>, signal: i32) {
         }
         Some(_) => format!("interrupted: {} are lost", states(found)),
     };
-    // Nothing else is to be shown after that.
+    // Nothing else may be shown after that.
     let _ = say_and(line, || emulate_default_handler(signal));
 }
 
@@ -170,7 +170,7 @@ fn states(count: u64) -> String {
     if count == 1 { "1 state".into() } else { format!("{} states", grouped(count)) }
 }
 
-/// Whether the signal is ignored, as under nohup: then it is to stay so.
+/// Returns whether the signal is ignored, as under nohup. Then it must stay ignored.
 fn is_ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let set = status

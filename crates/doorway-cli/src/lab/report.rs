@@ -1,6 +1,6 @@
-//! `doorway lab report`: runs many commands and writes one page of what came of them. The commands
-//! are the ones that anybody can type, and the page says for each figure which; nothing is found
-//! out here.
+//! `doorway lab report`: runs many commands and writes one page with the results. A user can type
+//! each of these commands, and the page names the command for each figure. The report computes
+//! nothing itself.
 
 mod curves;
 mod locks;
@@ -29,7 +29,7 @@ use crate::{
     progress::{Pace, shown},
 };
 
-/// What came of the commands.
+/// The results of the commands, by command.
 type Parts = HashMap<String, Part>;
 
 /// Runs the command.
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Report) -> Result<ExitCode, Failure> {
     page.run()?.end(args, found)
 }
 
-/// The command that makes this report, wherever it is written.
+/// Returns the command that makes this report, in whatever directory.
 fn typed(args: &Report) -> String {
     let quick = args.quick.then(|| "--quick".to_owned());
     let words = ["lab".to_owned(), "report".to_owned()]
@@ -62,7 +62,7 @@ fn typed(args: &Report) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// A report, as far as it is.
+/// A report, as far as it is complete.
 struct Page {
     command: String,
     plan: Plan,
@@ -70,12 +70,12 @@ struct Page {
     parts: Parts,
 }
 
-/// How often the page is written while its parts are made: for those who do not want to wait, or
-/// interrupt it.
+/// How often the page is written while its parts are made: for a user who does not wait for the
+/// end, or interrupts it.
 const EVERY: Duration = Duration::from_secs(10);
 
 impl Page {
-    /// Makes what is missing.
+    /// Runs the commands whose results are missing.
     fn run(mut self) -> Result<Self, Failure> {
         for part in self.parts.values() {
             self.write_traces(part)?;
@@ -110,7 +110,7 @@ impl Page {
         )
     }
 
-    /// A page for each violation.
+    /// Writes a page for each violation.
     fn write_traces(&self, part: &Part) -> Result<(), Failure> {
         for (name, trace) in part.pages() {
             let film = Film::of(trace)
@@ -124,7 +124,7 @@ impl Page {
         self.store.write("index.html", &page::page(self))
     }
 
-    /// Writes the page, and says where and what is wrong.
+    /// Writes the page, and prints where it is and what is wrong.
     fn end(self, args: &Report, found: usize) -> Result<ExitCode, Failure> {
         self.write()?;
         let wrong = page::wrong(&self);
@@ -141,12 +141,12 @@ impl Page {
     }
 }
 
-/// How far it is.
+/// The progress of the report.
 struct Now {
     pace: Pace,
-    /// Commands that have been run.
+    /// How many commands have been run.
     done: usize,
-    /// When the one that is run now began, and which.
+    /// The command that runs now, and when it began.
     began: Instant,
     job: Option<Job>,
 }
@@ -169,7 +169,7 @@ impl Now {
     }
 }
 
-/// How much is done, to look at.
+/// Draws a progress bar.
 fn bar(done: usize, all: usize) -> String {
     const WIDE: usize = 24;
     let full = done * WIDE / all.max(1);

@@ -26,7 +26,7 @@ use crate::{
     table::grouped,
 };
 
-/// All that was found out about one algorithm.
+/// All results about one algorithm.
 struct Found {
     entrant: &'static Entrant,
     sweep: Sweep,
@@ -34,7 +34,7 @@ struct Found {
     exact: Vec<Exact>,
 }
 
-/// The most over all runs, at one size.
+/// The maximum over all runs, at one size.
 struct Exact {
     size: Size,
     maxima: Maxima,
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Rmr) -> Result<ExitCode, Failure> {
     let mut all = Vec::new();
     for (i, entrant) in entrants.iter().enumerate() {
         let found = find(args, entrant)?;
-        // As soon as it is there: who interrupts the rest keeps it.
+        // Printed as soon as it is measured: a user who interrupts the rest keeps it.
         if !args.json {
             print(&format!("{}{}", if i > 0 { "\n" } else { "" }, show::text(&found)))?;
         }
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Rmr) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Measures all that is asked for, and prints nothing: what `--json` prints.
+/// Measures all that the arguments ask for, and prints nothing. Returns what `--json` prints.
 pub(super) fn json(args: &Rmr) -> Result<Value, Failure> {
     let found = entrants(args)?
         .into_iter()
@@ -86,7 +86,7 @@ fn find(args: &Rmr, entrant: &'static Entrant) -> Result<Found, Failure> {
     })
 }
 
-/// The algorithms that are asked for, if what is asked of them makes sense.
+/// Returns the algorithms that the arguments ask for, if the request makes sense.
 fn entrants(args: &Rmr) -> Result<Vec<&'static Entrant>, Failure> {
     let usage = |text: String| Err(Failure::Usage(text));
     for &For { value, .. } in &args.up_to {
@@ -188,10 +188,11 @@ fn entrants(args: &Rmr) -> Result<Vec<&'static Entrant>, Failure> {
     Ok(entrants)
 }
 
-/// The most processes unless told otherwise.
+/// The default for the most processes.
 const UP_TO: usize = 64;
 
-/// The most processes of this algorithm: what is said of it alone goes before what is said of all.
+/// Returns the most processes of this algorithm. A bound for this algorithm alone goes before a
+/// bound for all.
 fn up_to(args: &Rmr, entrant: &Entrant) -> usize {
     let said = args.up_to.iter().filter(|up_to| up_to.concerns(entrant.name));
     said.max_by_key(|up_to| up_to.algorithm.is_some()).map_or(UP_TO, |up_to| up_to.value)
@@ -216,7 +217,7 @@ fn sweep(args: &Rmr, entrant: &Entrant) -> Sweep {
     }
 }
 
-/// One for each core.
+/// Returns one worker for each core.
 fn workers() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
@@ -231,7 +232,7 @@ fn curves(entrant: &Entrant, sweep: &Sweep) -> Result<Measured, Failure> {
     Ok(shown(line, || measure(entrant, sweep, &watch))?)
 }
 
-/// The most over all runs, for as many processes as can be explored.
+/// Computes the maximum over all runs, for as many processes as can be explored.
 fn exact(entrant: &Entrant, args: &Rmr) -> Result<Vec<Exact>, Failure> {
     let sizes = match entrant.claims.problem {
         Problem::KExclusion => vec![Size::slots(2, 1), Size::slots(3, 1), Size::slots(3, 2)],
@@ -243,7 +244,7 @@ fn exact(entrant: &Entrant, args: &Rmr) -> Result<Vec<Exact>, Failure> {
     let limits = Limits { passages: None, max_states: args.max_states, workers: workers() };
     let mut found = Vec::new();
     for size in sizes {
-        // What it refuses is said with the curves.
+        // The curves report what it refuses.
         let Ok(subject) = entrant.build(size, None, false) else { continue };
         let progress = Progress::default();
         let maxima =

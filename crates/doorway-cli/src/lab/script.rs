@@ -26,7 +26,8 @@ pub(crate) fn run(args: &Check, path: &Path) -> Result<ExitCode, Failure> {
     let registers = registers(args, entrant)?;
     let property = match &args.property[..] {
         [name] => match property(name, &*subject)? {
-            // Who is enabled is a question about every way to go on, and a schedule is one.
+            // Whether a process is enabled depends on every possible continuation, and a schedule
+            // is one.
             property @ (Property::FifoEnabling | Property::KDeadlockAvoidance) => {
                 return Err(Failure::Usage(format!(
                     "--script: no schedule can show {property}; leave --script out"
@@ -61,7 +62,7 @@ pub(crate) fn run(args: &Check, path: &Path) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(if shown { 1 } else { 3 }))
 }
 
-/// Whether the run violates the property, and what it shows in words.
+/// Returns whether the run violates the property, and what it shows in words.
 fn judge(trace: &Trace, property: Property, crashes: usize) -> Result<(bool, String), TraceError> {
     if trace.crashed.len() > crashes {
         let crashed = &trace.crashed;

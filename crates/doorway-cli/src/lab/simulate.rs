@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Simulate) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(outcome.violations > 0)))
 }
 
-/// How often the last process was blocked, in the schedule that is about that.
+/// Returns how often the last process was blocked, for the scheduler that is about that.
 fn blocked(subject: &dyn Subject, args: &Simulate, outcome: &Outcome) -> Option<u64> {
     (args.scheduler == SECTION_4).then(|| outcome.lines.of(subject.size().n - 1, 4))
 }
@@ -107,7 +107,7 @@ fn as_json(subject: &dyn Subject, args: &Simulate, outcome: &Outcome) -> String 
     format!("{object:#}\n")
 }
 
-/// What the proof of paper 004 counts, beside its constants.
+/// Formats what the proof of Giakkoupis and Woelfel 2014 counts, beside its constants.
 fn lemmas_as_text(lemmas: &Lemmas) -> String {
     let measured = |ratio: Option<f64>| ratio.map_or("none".into(), |ratio| format!("{ratio:.3}"));
     let share = format!("good writes, of {} to R", grouped(lemmas.writes));

@@ -1,10 +1,10 @@
-//! A trace, printed.
+//! Prints a trace.
 
 use doorway_lab::trace::Trace;
 
 use crate::table::columns;
 
-/// The steps of a trace with the paper's line numbers; nothing if there are none.
+/// Formats the steps of a trace with the paper's line numbers; empty if there are none.
 pub(crate) fn steps(trace: &Trace) -> String {
     if trace.steps.is_empty() {
         return String::new();
@@ -12,7 +12,7 @@ pub(crate) fn steps(trace: &Trace) -> String {
     let mut rows =
         vec![["step", "process", "line", "access", "then in"].map(String::from).to_vec()];
     for (i, step) in trace.steps.iter().enumerate() {
-        // What else is chosen is in the access already.
+        // Other choices are visible in the access already.
         let request = step.choice.as_ref().filter(|choice| choice.starts_with("request"));
         let request = request.map_or(String::new(), |request| format!("{request}: "));
         rows.push(vec![
@@ -30,7 +30,7 @@ pub(crate) fn steps(trace: &Trace) -> String {
         [one] => format!(" ({one} has crashed)"),
         several => format!(" ({several:?} have crashed)"),
     };
-    // A line of its own, across the columns: in one of them it would push the others aside.
+    // A line of its own, across the columns: within a column it would widen that column.
     let mut lines: Vec<&str> = table.lines().collect();
     let again = format!("  ↻ from here on, again and again{crashed}:");
     lines.insert((from + 1).min(lines.len()), &again);

@@ -1,4 +1,4 @@
-//! How far a search is, while it runs.
+//! Shows the progress of a search while it runs.
 
 use std::{sync::atomic::Ordering::Relaxed, time::Instant};
 
@@ -9,18 +9,18 @@ use crate::{
     table::grouped,
 };
 
-/// Runs the search and, on a terminal, shows how far it is.
+/// Runs the search and, on a terminal, shows its progress.
 pub(crate) fn watched<T: Send>(progress: &Progress, search: impl FnOnce() -> T + Send) -> T {
     let mut pace = Pace { began: Instant::now(), before: 0, first: true };
     shown(move || pace.line(progress), search)
 }
 
-/// How fast a search is.
+/// The speed of a search.
 struct Pace {
-    /// When this search began; there may be several, one after the other.
+    /// When this search began; there may be several, one after another.
     began: Instant,
     before: u64,
-    /// This is the first search, which may go on with one that was kept.
+    /// Whether this is the first search, which may continue a saved one.
     first: bool,
 }
 
@@ -33,7 +33,7 @@ impl Pace {
         self.before = states;
         let seconds = self.began.elapsed().as_secs_f64();
         let resumed = if self.first { progress.resumed.load(Relaxed) } else { 0 };
-        // What has just begun has no speed to speak of.
+        // A search that has just begun has no meaningful speed.
         let rate = states.saturating_sub(resumed) as f64 / seconds.max(0.2);
         let mut line = format!(
             "{} states · {:.1} million/s · frontier {} · depth {} · {seconds:.0} s",

@@ -1,7 +1,7 @@
 //! Locks across machines, on etcd.
 //!
-//! Requests are made by the main thread, one after the other. The lease is kept alive by a thread
-//! of its own meanwhile, whatever the main thread waits for.
+//! The main thread makes requests, one after another. Meanwhile a thread of its own keeps the lease
+//! alive, whatever the main thread waits for.
 
 mod calls;
 mod command;
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{args::etcd::Etcd, error::Failure};
 
-/// A store, and what drives it.
+/// A store, and the runtime that drives it.
 pub(crate) struct Cluster {
     runtime: Runtime,
     store: Store,

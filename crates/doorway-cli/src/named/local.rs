@@ -83,7 +83,7 @@ fn view(status: &Status) -> View {
     View {
         name: status.name.clone(),
         kind,
-        // As many slots as there are entries is no bound.
+        // As many slots as there are entries means no bound.
         slots: Some(status.slots).filter(|&slots| slots < status.capacity),
         drained: status.drained,
         holders: status.holders.iter().map(holder).collect(),
@@ -91,7 +91,7 @@ fn view(status: &Status) -> View {
     }
 }
 
-/// A lock of the kind that was asked for.
+/// A lock of the kind that the user asked for.
 pub(crate) enum Local {
     Slots(Semaphore),
     Sessions(GroupLock, String),
@@ -187,8 +187,8 @@ impl Asked for Local {
     }
 }
 
-/// The slot is the command's from before it begins; when it has ended it is taken back, so that
-/// nobody takes the end for an accident.
+/// The slot belongs to the command from before it begins. When the command has ended the slot is
+/// taken back, so that the end does not count as a death.
 impl Held for Permit<'_> {
     fn slot(&self) -> usize {
         self.slot()
@@ -200,7 +200,7 @@ impl Held for Permit<'_> {
 
     fn spawn(&mut self, command: &mut Command) -> Result<io::Result<(Pid, Watch)>, Failure> {
         let cannot = |error| Failure::Supervise { error };
-        self.note(); // so that others see since when
+        self.note(); // so that `status` shows since when
         heed_ends().map_err(cannot)?;
         let changes: Vec<_> = command.get_envs().collect();
         let kept =
@@ -208,14 +208,14 @@ impl Held for Permit<'_> {
         let set =
             changes.iter().filter_map(|(name, value)| Some((name.into(), value.as_ref()?.into())));
         let words = iter::once(command.get_program()).chain(command.get_args());
-        // It is made while the command begins, which ignores what this process was told to ignore,
-        // since nothing is caught before.
+        // The watch is made while the command begins. The command ignores what this process was
+        // told to ignore, since nothing is caught before.
         let (pid, watch) = match self.start(words, kept.chain(set), |pid| (pid, Watch::new())) {
             Ok(started) => started,
             Err(error) => return Ok(Err(error)),
         };
         let pid = Pid::from_raw(pid.cast_signed()).expect("a process has a number");
-        // What cannot be watched must not run.
+        // A command that cannot be watched must not run.
         let watch = watch.inspect_err(|_| _ = kill_process(pid, Signal::KILL));
         Ok(Ok((pid, watch.map_err(cannot)?)))
     }

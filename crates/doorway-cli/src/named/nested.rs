@@ -1,9 +1,9 @@
-//! Whether this process runs inside a command that holds the lock already: it would wait for
+//! Detects that this process runs inside a command that holds the lock already: it would wait for
 //! itself.
 //!
-//! Two signs, each of which has to point at somebody who holds the lock now: a ticket that the
-//! environment names, and a holder among the processes that started this one, for those who clear
-//! the environment.
+//! There are two signs, and each has to point at a process that holds the lock now: a ticket in the
+//! environment, and a holder among the ancestors of this process, for programs that clear the
+//! environment.
 
 use std::{env, fs, process};
 
@@ -11,10 +11,10 @@ use rustix::system::uname;
 
 use super::view::Who;
 
-/// Where the tickets of the commands around a command are kept: a line for each, ticket and lock.
+/// The variable with the tickets of the enclosing commands: a line for each, ticket and lock.
 pub(crate) const HELD: &str = "DOORWAY_HELD";
 
-/// What the command's own environment says; `lock` is what tells it from all others.
+/// Returns the variable's value for the command; `lock` distinguishes the lock from all others.
 pub(crate) fn held(lock: &str, ticket: u64) -> String {
     let mine = format!("{ticket} {lock}");
     match env::var(HELD) {
@@ -23,8 +23,8 @@ pub(crate) fn held(lock: &str, ticket: u64) -> String {
     }
 }
 
-/// Returns the PID of a holder in whose command this process runs. `lock` tells it from all other
-/// locks.
+/// Returns the PID of a holder in whose command this process runs. `lock` distinguishes it from all
+/// other locks.
 pub(crate) fn holder_around(lock: &str, name: &str, holders: &[Who]) -> Option<i32> {
     if holders.is_empty() {
         return None; // without looking for ancestors
@@ -43,8 +43,8 @@ pub(crate) fn holder_around(lock: &str, name: &str, holders: &[Who]) -> Option<i
     holders.iter().find(is_around).map(|who| who.pid)
 }
 
-/// Numbers of processes mean something on their machine only, and names of machines are not unique.
-/// So the process of that number here has to look the part as well.
+/// PIDs are valid on their own machine only, and names of machines are not unique. So the process
+/// with that PID here must also have the right command.
 fn is_of_this_machine(who: &Who, name: &str) -> bool {
     let Some(host) = &who.host else { return true };
     let command = fs::read(format!("/proc/{}/cmdline", who.pid)).unwrap_or_default();
@@ -53,11 +53,11 @@ fn is_of_this_machine(who: &Who, name: &str) -> bool {
     uname().nodename().to_bytes() == host.as_bytes() && says("run") && says(name)
 }
 
-/// This process, which may have been a command itself and called exec, and those that started it.
+/// Returns this process, which may have been a command itself and called exec, and its ancestors.
 fn ancestors() -> Vec<i32> {
     let parent = |pid: &i32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // After the name, which may contain anything, stand the state and the parent.
+        // After the name, which may contain anything, come the state and the parent.
         stat.rsplit_once(')')?
             .1
             .split_whitespace()

@@ -1,4 +1,4 @@
-//! `doorway run`: waits its turn, runs a command, and exits as the command does.
+//! `doorway run`: waits for its turn, runs a command, and exits as the command does.
 
 use std::{
     ffi::OsStr,
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{args::named::Run, error::Failure, output};
 
-/// A lock of the kind that was asked for.
+/// A lock of the kind that the user asked for.
 pub(crate) trait Asked {
     type Place<'a>
     where
@@ -29,27 +29,27 @@ pub(crate) trait Asked {
     where
         Self: 'a;
 
-    /// What tells it from all other locks.
+    /// Returns what distinguishes the lock from all others.
     fn id(&self) -> String;
 
     fn view(&self) -> Result<View, Failure>;
 
-    /// The holders alone: there may be many waiters.
+    /// Returns the holders alone: there may be many waiters.
     fn holders(&self) -> Result<Vec<Who>, Failure>;
 
     fn try_enter(&self) -> Result<Option<Self::Permit<'_>>, Failure>;
 
-    /// `None` if that takes longer than it may.
+    /// Enters the queue; `None` if that takes longer than the limit.
     fn enter(&self, limit: Option<Duration>) -> Result<Option<Self::Place<'_>>, Failure>;
 
     /// Leaves the queue, without waiting for long: this process ends next, and other processes see
     /// that it is gone.
     fn leave(place: Self::Place<'_>);
 
-    /// How many wait before it.
+    /// Returns how many processes wait ahead of it.
     fn ahead(place: &Self::Place<'_>) -> usize;
 
-    /// Gives the place back when time is over.
+    /// Waits for a slot; returns the place when the limit is reached.
     fn wait<'a>(
         &'a self,
         place: Self::Place<'a>,
@@ -63,11 +63,11 @@ pub(crate) trait Held {
 
     fn ticket(&self) -> u64;
 
-    /// Starts the command, and a watch that misses nothing of it; or says why there is no command.
-    /// `ESTALE` if the slot has been lost.
+    /// Starts the command, and a watch that misses no event of it; or returns why there is no
+    /// command. `ESTALE` if the slot has been lost.
     fn spawn(&mut self, command: &mut Command) -> Result<io::Result<(Pid, Watch)>, Failure>;
 
-    /// The command has ended. An error if the slot had been lost before.
+    /// Releases the slot after the command has ended. An error if the slot had been lost before.
     fn give_back(self) -> Result<(), Failure>;
 }
 
@@ -76,10 +76,9 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
     if !args.place.etcd.endpoints.is_empty() {
         return run_with(&super::etcd::Remote::open(&args.place.etcd, args)?, args);
     }
-    // A lock that is removed before it is entered is opened again, and so made anew.
+    // A lock that is removed before this process enters is opened again, and so created anew.
     for _ in 0..REOPENED {
-        // Never dropped: this process ends with it, and the system is faster at unmapping its file
-        // then.
+        // Never dropped: this process ends with it, and the system unmaps its file faster then.
         match run_with(&*ManuallyDrop::new(Local::open(args)?), args) {
             Err(Failure::RemovedMeanwhile(_)) => {}
             done => return done,
@@ -88,7 +87,7 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
     run_with(&*ManuallyDrop::new(Local::open(args)?), args)
 }
 
-/// How often a lock is opened again that is removed before it is entered.
+/// How often a lock is opened again that is removed before this process enters.
 const REOPENED: usize = 1000;
 
 fn run_with(lock: &impl Asked, args: &Run) -> Result<ExitCode, Failure> {
@@ -114,7 +113,7 @@ fn run_with(lock: &impl Asked, args: &Run) -> Result<ExitCode, Failure> {
     follow(permit, &mut command, program)
 }
 
-/// Waits its turn. `None` if it is not to wait any longer.
+/// Waits for a slot. `None` if it may not wait any longer.
 fn wait<'a, L: Asked>(lock: &'a L, args: &Run) -> Result<Option<L::Permit<'a>>, Failure> {
     if args.no_wait {
         return lock.try_enter();
@@ -137,7 +136,7 @@ fn wait<'a, L: Asked>(lock: &'a L, args: &Run) -> Result<Option<L::Permit<'a>>, 
     }
 }
 
-/// Runs the command and stays with it.
+/// Runs the command and waits until it ends.
 fn follow(
     mut permit: impl Held,
     command: &mut Command,
@@ -156,7 +155,7 @@ fn follow(
     Ok(ended.into())
 }
 
-/// As a shell says it.
+/// Reports the error in a shell's words and with its exit code.
 fn cannot_run(program: &OsStr, error: &io::Error) -> Ended {
     let program = String::from_utf8_lossy(program.as_bytes());
     match error.kind() {

@@ -1,11 +1,11 @@
-//! `doorway status`: who holds which slot, who waits in which order, since when.
+//! `doorway status`: which process holds which slot, which wait in which order, since when.
 
 use std::process::ExitCode;
 
 use super::{Locks, locks, view::View};
 use crate::{args::named::Status, error::Failure, output};
 
-/// The locks that were asked for. One that cannot be read is no reason not to show the others.
+/// Returns the locks that the user asked for. A lock that cannot be read does not hide the others.
 pub(crate) fn views(
     locks: &dyn Locks,
     name: Option<&str>,

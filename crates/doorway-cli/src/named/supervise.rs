@@ -1,4 +1,4 @@
-//! Stays with a command until it ends: passes signals on to it, stops when it stops, and learns how
+//! Supervises a command until it ends: forwards signals to it, stops when it stops, and learns how
 //! it ended.
 
 use std::{io, process::ExitCode, sync::Arc};
@@ -13,7 +13,7 @@ use signal_hook::{
     low_level::siginfo::Origin,
 };
 
-/// Those that are passed on, and the news about the command itself.
+/// The signals to forward, and the signals about the command itself.
 const WATCHED: [i32; 13] = [
     SIGALRM, SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU,
     SIGUSR1, SIGUSR2, SIGWINCH,
@@ -29,7 +29,7 @@ pub(crate) enum Ended {
 }
 
 impl From<Ended> for ExitCode {
-    /// As a shell says it.
+    /// Returns the exit code that a shell would report.
     fn from(ended: Ended) -> Self {
         Self::from(match ended {
             Ended::Exited(code) => code as u8,
@@ -38,24 +38,25 @@ impl From<Ended> for ExitCode {
     }
 }
 
-/// Lets a command that ends be heard of and waited for. Whoever started this may ignore such ends,
-/// and they would leave nothing behind then. To be called before the command is started.
+/// Makes sure that the end of a command is reported and can be waited for. The parent of this
+/// process may have set SIGCHLD to be ignored, and a command would leave nothing behind then. Call
+/// this before the command is started.
 pub(crate) fn heed_ends() -> io::Result<()> {
     signal_hook::flag::register(SIGCHLD, Arc::default()).map(drop)
 }
 
-/// Signals to this process, from when this was made. Make it before the command is started, or
-/// before its end can be heard of.
+/// Receives signals to this process, from when this was made. Make it before the command is
+/// started, or before its end can be reported.
 pub(crate) struct Watch(SignalsInfo<WithOrigin>);
 
 impl Watch {
-    /// All signals that can be passed on.
+    /// Watches all signals that can be forwarded.
     pub(crate) fn new() -> io::Result<Self> {
         SignalsInfo::new(WATCHED).map(Self)
     }
 
-    /// The ends of commands, and those that are not ignored: what this process ignores, a command
-    /// that is started later ignores as well, and what it catches, the command does not.
+    /// Watches the ends of commands, and signals that are not ignored. What this process ignores, a
+    /// command that it starts later ignores as well; what it catches, the command does not.
     #[cfg(feature = "etcd")]
     pub(crate) fn before_command() -> io::Result<Self> {
         let ignored = ignored();
@@ -63,21 +64,21 @@ impl Watch {
         SignalsInfo::new(WATCHED.iter().filter(heeded)).map(Self)
     }
 
-    /// Stays with the command until it ends.
+    /// Waits until the command ends, and forwards signals to it.
     pub(crate) fn stay_with(&mut self, command: Pid) -> io::Result<Ended> {
         unblock_ends();
         for origin in self.0.forever() {
             if origin.signal == SIGCHLD {
                 match look_after(command)? {
                     Some(News::Ended(ended)) => return Ok(ended),
-                    // Whoever started this is to see that it stands still, a shell above all.
+                    // The parent of this process, a shell above all, must see that it is stopped.
                     Some(News::Stopped) => kill_process(getpid(), Signal::STOP)?,
                     None => {}
                 }
             } else if let Some(signal) =
                 Signal::from_named_raw(origin.signal).filter(|_| is_to_be_passed_on(&origin))
             {
-                // It may have ended a moment ago; then the next news is about that.
+                // The command may have ended a moment ago; then the next signal reports that.
                 let _ = kill_process(command, signal);
             }
         }
@@ -85,8 +86,8 @@ impl Watch {
     }
 }
 
-/// Lets the ends of commands through, which the caller of this process may have blocked. Called
-/// once the command runs: it inherits what the caller has blocked.
+/// Unblocks SIGCHLD, which the caller of this process may have blocked. Called once the command
+/// runs: the command inherits what the caller has blocked.
 #[expect(unsafe_code, reason = "no safe interface sets the signal mask")]
 fn unblock_ends() {
     // SAFETY: the set is made empty before it is read, and nothing is written but the mask of this
@@ -99,9 +100,9 @@ fn unblock_ends() {
     }
 }
 
-/// What the kernel sends goes to the whole process group that has the terminal, the command
-/// included. Going on is harmless when it comes twice, and without it the command would stand
-/// still.
+/// Returns whether to forward a signal. What the kernel sends goes to the whole process group that
+/// has the terminal, the command included. SIGCONT is harmless when it comes twice, and without it
+/// the command would stay stopped.
 fn is_to_be_passed_on(origin: &Origin) -> bool {
     origin.process.is_some() || origin.signal == SIGCONT
 }
@@ -122,8 +123,8 @@ fn look_after(command: Pid) -> io::Result<Option<News>> {
     Ok(Some(News::Ended(ended)))
 }
 
-/// The signals that whoever started this wants ignored, a bit for each: `nohup` does, and a shell
-/// for what runs in the background.
+/// Returns the signals that the parent of this process wants ignored, a bit for each: `nohup` does
+/// so, and a shell for background jobs.
 #[cfg(feature = "etcd")]
 pub(crate) fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `doorway top`: the same as `status`, live.
+//! `doorway top`: the same as `status`, updated while the user watches.
 
 use std::{
     io::{IsTerminal, stdout},
@@ -29,7 +29,7 @@ pub(crate) fn top(args: &Top) -> Result<ExitCode, Failure> {
     if !stdout().is_terminal() {
         return Err(Failure::Usage("top is for a terminal; try doorway status".into()));
     }
-    views(&*locks, args.name.as_deref())?; // what cannot be shown is said before the screen is cleared
+    views(&*locks, args.name.as_deref())?; // reports errors before the screen is cleared
     let mut terminal = ratatui::try_init().map_err(Failure::Output)?;
     let ended = show(&mut terminal, &*locks, args.name.as_deref());
     ratatui::restore();
@@ -43,7 +43,8 @@ fn show(
 ) -> Result<(), Failure> {
     let mut scrolled: u16 = 0;
     loop {
-        // A lock that is removed meanwhile is gone, and comes back when somebody makes it again.
+        // A lock that is removed meanwhile disappears, and appears again when a process makes it
+        // again.
         let (views, failures) = match views(locks, name) {
             Err(failure) if failure.is_missing() => Default::default(),
             Err(failure) => (Vec::new(), vec![failure]),
@@ -112,7 +113,7 @@ fn draw(frame: &mut Frame<'_>, locks: &dyn Locks, lines: &[Line<'static>], scrol
     frame.render_widget(Paragraph::new(" q quit   ↑ ↓ scroll ").dim(), foot);
 }
 
-/// A lock, its slots, and the line.
+/// Formats a lock, its slots, and its queue.
 fn lines(view: &View) -> Vec<Line<'static>> {
     let mut lines = vec![Line::from(vec![
         Span::from(one_line(&view.name)).bold(),

@@ -1,4 +1,4 @@
-//! A lock as people look at it: who holds which slot, who waits in which order, since when.
+//! A lock as users see it: which process holds which slot, which wait in which order, since when.
 
 use std::{fmt::Write, time::Duration};
 
@@ -12,36 +12,36 @@ pub(crate) struct View {
     pub(crate) name: String,
     /// `semaphore`, `mutex` or `group`.
     pub(crate) kind: &'static str,
-    /// How many may be inside; `None` for no bound.
+    /// How many processes may hold; `None` for no bound.
     pub(crate) slots: Option<usize>,
-    /// Nobody is let in until it is resumed.
+    /// Whether the lock is drained: it grants no slots until it is resumed.
     pub(crate) drained: bool,
     pub(crate) holders: Vec<Who>,
     pub(crate) waiting: Vec<Who>,
 }
 
-/// Somebody inside or in line.
+/// A holder or a waiter.
 #[derive(Debug, Serialize)]
 pub(crate) struct Who {
     /// Its slot, if it holds one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) slot: Option<usize>,
-    /// Its machine, where the lock is not of this one alone.
+    /// Its machine, where the lock is not local to this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) host: Option<String>,
     pub(crate) pid: i32,
-    /// It is in another PID namespace, where `pid` is its number.
+    /// Whether it is in another PID namespace, where `pid` is its number.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) foreign: bool,
     pub(crate) ticket: u64,
     pub(crate) session: Option<String>,
-    /// For how long it has been where it is, if that is known.
+    /// How long it has held or waited, if that is known.
     pub(crate) seconds: Option<f64>,
     pub(crate) command: String,
 }
 
 impl View {
-    /// In a few lines.
+    /// Formats the view in a few lines.
     pub(crate) fn text(&self) -> String {
         let text = format!("{}: {}\n", one_line(&self.name), self.summary());
         let mut rows = Vec::new();
@@ -70,7 +70,7 @@ impl View {
         text + &columns(&rows)
     }
 
-    /// Kind, slots, how many are inside and wait.
+    /// Formats the kind, the slots, and how many processes hold and wait.
     pub(crate) fn summary(&self) -> String {
         let mut text = self.kind.to_string();
         match self.slots {
@@ -87,18 +87,18 @@ impl View {
 }
 
 impl Who {
-    /// Its machine, to be followed by something; nothing if it is this one.
+    /// Returns its machine with a space behind; empty if it is this one.
     pub(crate) fn on(&self) -> String {
         self.host.as_deref().map(|host| one_line(host) + " ").unwrap_or_default()
     }
 }
 
-/// Seconds, to the millisecond: more is not known.
+/// Returns the seconds, to the millisecond: more is not known.
 pub(crate) fn seconds(time: Duration) -> f64 {
     time.as_millis() as f64 / 1000.0
 }
 
-/// How long, in few letters: `12 min`.
+/// Formats a duration in a few letters: `12 min`.
 pub(crate) fn age(seconds: Option<f64>) -> String {
     let Some(seconds) = seconds else { return "?".into() };
     match seconds as u64 {

@@ -1,4 +1,4 @@
-//! What one who waits sees on a terminal: how many are ahead of it, and who holds.
+//! What a waiting command shows on a terminal: how many processes are ahead of it, and the holders.
 
 use std::{
     io::{IsTerminal, Write, stderr},
@@ -14,7 +14,7 @@ use crate::{error::Failure, output::one_line, progress::draw};
 const PATIENCE: Duration = Duration::from_millis(300);
 const EVERY: Duration = Duration::from_millis(500);
 
-/// A line on the terminal, which goes away with it.
+/// A line on the terminal, which is cleared when this is dropped.
 pub(crate) struct Sign {
     visible: bool,
     shown: bool,
@@ -25,7 +25,7 @@ impl Sign {
         Self { visible: !quiet && stderr().is_terminal(), shown: false }
     }
 
-    /// After what time it wants to be shown again.
+    /// Returns after what time to show it again.
     pub(crate) fn every(&self) -> Duration {
         match (self.visible, self.shown) {
             (false, _) => Duration::MAX,
@@ -52,7 +52,7 @@ impl Drop for Sign {
     }
 }
 
-/// Whether this is what the user of the terminal is looking at, and not a job in the background.
+/// Returns whether this process is in the foreground of the terminal, and not a background job.
 fn has_terminal() -> bool {
     tcgetpgrp(stderr()).is_ok_and(|group| group == getpgrp())
 }

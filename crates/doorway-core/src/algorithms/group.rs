@@ -1,4 +1,4 @@
-//! Group mutual exclusion: any number at a time, as long as all ask for the same session.
+//! Group mutual exclusion: any number of processes at a time, if all request the same session.
 //!
 //! ```
 //! use doorway_core::{Session, Size, algorithms::group::GroupBakery, native::{Instance, Spin}};
@@ -25,7 +25,7 @@ use core::ops::ControlFlow::{Break, Continue};
 
 use crate::{Algorithm, Register, Registers, Size, Unfit, Value};
 
-/// There is a process, something to ask for, and no limit on how many may be inside.
+/// Checks that there is a process, a session to request, and no limit on the processes inside.
 pub(crate) fn fits<A: Algorithm>(size: Size) -> Result<(), Unfit> {
     let name = A::NAME;
     if size.n == 0 {
@@ -40,8 +40,7 @@ pub(crate) fn fits<A: Algorithm>(size: Size) -> Result<(), Unfit> {
     Ok(())
 }
 
-/// Waits until one register or the other holds what is asked for, looking at the one and then at
-/// the other.
+/// Waits until one of two registers meets its condition. Tests `one`, then `other`, in turn.
 #[inline(always)]
 #[track_caller]
 fn wait_either<M, A, B>(

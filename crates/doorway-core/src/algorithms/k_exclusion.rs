@@ -35,7 +35,7 @@ use alloc::format;
 
 use crate::{Algorithm, Size, Unfit};
 
-/// There are enough processes and a slot, and no slot too many.
+/// Checks that there are enough processes, at least one slot, and at most n slots.
 pub(crate) fn fits<A: Algorithm>(size: Size) -> Result<(), Unfit> {
     let name = A::NAME;
     if size.n < A::CLAIMS.min_n {

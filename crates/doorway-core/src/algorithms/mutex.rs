@@ -21,7 +21,7 @@ use alloc::format;
 
 use crate::{Size, Unfit};
 
-/// Mutexes have one slot and at least one process.
+/// Checks that there is one slot, at least one process and no session.
 fn fits(name: &str, size: Size) -> Result<(), Unfit> {
     if size.n == 0 {
         return Err(Unfit(format!("{name} needs at least one process: try -n 2")));

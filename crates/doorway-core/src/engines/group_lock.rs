@@ -1,15 +1,14 @@
-//! Sessions in one word, with a line of sleepers and places that can be given up: the engine of the
-//! crate `doorway`'s group lock. It keeps what paper 002 (He, Gopalakrishnan, Gafni) asks of a
-//! group lock, with compare-and-swap instead of reads and writes. See [`mod@hall`] for how it
-//! works.
+//! The engine of the crate `doorway`'s group lock: sessions in one word, with a queue of sleeping
+//! waiters and places that can be abandoned. It provides what He et al. 2018 ask of a group lock,
+//! with compare-and-swap instead of reads and writes. See [`mod@hall`] for how it works.
 //!
-//! Promises session exclusion, FCFS between sessions, concurrent occupancy and freedom from
-//! starvation. What it does not keep is that entry, unless somebody conflicts, and exit take a
-//! bounded number of steps: some wait until nobody else has the line, which is a few steps of that
-//! one's. Tolerates no crash.
+//! Promises session exclusion, ordered entry between sessions, concurrent occupancy and freedom
+//! from starvation. Does not promise that exit, and entry without a conflict, take a bounded number
+//! of steps: some processes wait until no other process has the queue, for a few steps of the
+//! process that has it. Tolerates no crash.
 //!
-//! `BATCHING` is how often one in line may be passed; with more than none there is no FCFS. `ALONE`
-//! gives each process a session of its own, whatever it asks for.
+//! `BATCHING` is how often a waiter may be passed; above 0 there is no such order. `ALONE` gives
+//! each process a session of its own, whatever it asks for.
 
 pub mod hall;
 mod line;
@@ -29,24 +28,24 @@ use crate::{
 pub struct ParkedSessions<const BATCHING: u32 = 0, const ALONE: bool = false> {
     inside: Register<u64>,
     line: Register<Line<u32>>,
-    /// Who comes to take the line, and whose turn that is. Here that is in order; natively it is as
-    /// the system's lock has it.
+    /// Tickets issued for taking the queue, and the ticket whose turn it is. Here processes take
+    /// the queue in this order; natively the system's lock decides the order.
     comes: Register<u64>,
     turn: Register<u64>,
-    /// One turn: they are counted in the topmost bits of a word, so that they wrap around.
+    /// One ticket. Tickets are counted in the topmost bits of a word, so that they wrap around.
     one: u64,
     stands: Array<Standing>,
     woken: Array<bool>,
 }
 
-/// What one who waits says of itself, and is told.
+/// What a waiter says about itself, and is told.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Standing {
-    /// It waits.
+    /// The waiter is awake.
     Waits,
-    /// It sleeps, or is about to.
+    /// The waiter sleeps, or is about to.
     Sleeps,
-    /// It may go in.
+    /// The waiter may enter.
     In,
 }
 
@@ -60,7 +59,7 @@ impl Value for Standing {
     });
 }
 
-/// In the lab only: natively the line is no register.
+/// For the lab only: natively the queue is no register.
 impl Value for Line<u32> {
     type Format = ();
 
@@ -81,7 +80,7 @@ impl Value for Line<u32> {
     }
 }
 
-/// The line in the hands of a process.
+/// The queue, taken by a process.
 #[derive(Debug)]
 pub struct Taken(Line<u32>);
 
@@ -172,7 +171,7 @@ impl<const BATCHING: u32, const ALONE: bool> Algorithm for ParkedSessions<BATCHI
             Property::StarvationFreedom,
             Property::DeadlockFreedom,
         ],
-        // Its doorway and its exit section take the line, and wait for it.
+        // Its doorway and its exit section take the queue, and wait for it.
         refuted: &[
             (Property::Fcfs, Setting::group(2, 2)),
             (Property::BoundedDoorway, Setting::group(2, 2)),
@@ -203,7 +202,7 @@ where
     M: CompareAndSwap + FetchAndAdd + Swap,
 {
     type Request = Session;
-    /// Where it will be told, if it has to wait.
+    /// Where the process will be told that it may enter, if it has to wait.
     type Pass = Option<u32>;
     type Keep = ();
 
@@ -238,7 +237,7 @@ where
     }
 }
 
-/// Where the number of passages is bounded, places are abandoned.
+/// Checks with a bounded number of passages also abandon places.
 const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "does-not-mind-the-line",

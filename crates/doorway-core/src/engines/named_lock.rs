@@ -1,7 +1,7 @@
-//! The engine of named locks: slots that a killed process does not take with it. See [`Table`] for
-//! how it works, and `docs/algorithms/named-lock.md` for why it is right.
+//! The engine of named locks: a killed process does not take its slot with it. See [`Table`] for
+//! how it works, and `docs/algorithms/named-lock.md` for why it is correct.
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
 //! | `table` | the registers, and the operations of a passage |
 //! | `table_lock` | the short lock for the bookkeeping, and taking it over from a dead process |
@@ -13,9 +13,9 @@
 //! | `sessions` | numbers for the names of sessions |
 //!
 //! Promises k-exclusion, or exclusion of sessions, entry in the order of the queue, and freedom
-//! from deadlock, whichever process is killed at whichever step, also during recovery. Not
-//! starvation freedom: a process that always comes too late for the table lock never gets a ticket.
-//! Tolerates no process that stops with the table lock and is not dead.
+//! from deadlock, whichever process is killed at whichever step, also during recovery. Does not
+//! promise starvation freedom: a process that always comes too late for the table lock never gets a
+//! ticket. Tolerates no process that stops with the table lock and is not dead.
 
 mod entries;
 mod fast_path;
@@ -58,7 +58,7 @@ pub type NamedGroupLock = Engine<Session>;
 #[derive(Debug)]
 pub struct Engine<Q> {
     table: Table,
-    /// Which session a number stands for, where there are sessions.
+    /// The session that each number stands for, in a lock with sessions.
     names: Vec<Register<Session>>,
     request: PhantomData<fn() -> Q>,
 }
@@ -85,8 +85,8 @@ impl<Q> Engine<Q> {
             names.extend((0..size.n).map(|p| array.at(p)));
         }
         let table = Table::new(layout, size.n, size.k, has_sessions, Home::Process(0));
-        // Every process owns an entry, and has asked for a session before. A process that comes
-        // back after a kill has to claim an entry.
+        // Every process owns an entry, and has requested a session before. A process that returns
+        // after a kill has to claim an entry.
         layout.begin(table.used(), size.n as u32);
         (0..size.n).for_each(|p| layout.begin(table.owner(p), Some(Owner::new(p, 0))));
         names
@@ -97,7 +97,7 @@ impl<Q> Engine<Q> {
     }
 }
 
-/// The session that is asked for. In the lab the names of sessions are numbers, too.
+/// The requested session. In the lab the names of sessions are numbers, too.
 struct Called<'a> {
     session: Session,
     names: &'a [Register<Session>],

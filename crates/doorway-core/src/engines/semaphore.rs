@@ -1,13 +1,14 @@
-//! Tickets in one word, with sleepers and places that can be given up: the engine of the crate
-//! `doorway`'s semaphore, after the ticket algorithm of Fischer, Lynch, Burns and Borodin (paper
-//! 003, Figure 2). See [`mod@line`] for how it works.
+//! The engine of the crate `doorway`'s semaphore: tickets in one word, with sleeping waiters and
+//! places that can be abandoned. After the ticket algorithm of Fischer et al. 1985, Figure 2. See
+//! [`mod@line`] for how it works.
 //!
 //! Promises k-exclusion, k-FCFS and freedom from starvation: tickets become valid in the order in
-//! which they were issued. Tolerates no crash: who stops between making a ticket valid and waking
-//! its holder leaves a sleeper behind. For the same reason it has no FIFO enabling with several
-//! slots: one sleeper may be woken while another, before it, is about to be.
+//! which they were issued. Tolerates no crash: a process that stops between making a ticket valid
+//! and waking the ticket's waiter leaves a sleeper behind. For the same reason there is no FIFO
+//! enabling with several slots: a sleeper may be woken while an earlier sleeper is still about to
+//! be woken.
 //!
-//! Here the word is narrower than what ships, so that the checker sees its numbers wrap around.
+//! Here the word is narrower than in the product, so that the checker sees its numbers wrap around.
 
 pub mod barging;
 pub mod line;
@@ -112,9 +113,9 @@ impl Algorithm for ParkedTicket {
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
         fits::<Self>(size)?;
-        // Room for everybody, and for some who have gone. With one slot that is enough for ever,
-        // and few enough to see the numbers wrap around; with more, a ticket may have been valid
-        // for as long as others make passages.
+        // Room for all processes, and for some abandoned places. With one slot this room is enough
+        // forever, and small enough that the numbers wrap around. With more slots, a ticket may
+        // have been valid for as long as other processes make passages.
         let free = (size.n + size.k + 1).next_power_of_two().ilog2() + 1;
         let format = Format { free, issued: if size.k == 1 { free } else { free + 2 } };
         if free > 16 {
@@ -164,7 +165,7 @@ impl<M: FetchAndAdd + Swap> Exclusion<M> for ParkedTicket {
     }
 }
 
-/// Who abandons is the one whom these are about, so they are caught where places are abandoned.
+/// The last three concern abandoned places; checks that abandon places catch them.
 const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "looks-once",

@@ -1,4 +1,4 @@
-//! Registers as a layout knows them, whatever they hold: for memories with registers of many types.
+//! Registers as a layout knows them, without the types of their values.
 
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 use core::{any::Any, hash::Hasher};
@@ -8,23 +8,23 @@ use crate::{Ticket, Value};
 
 /// A register's value without its type, for memories that hold registers of many types.
 pub trait Erased: Any + Send + Sync {
-    /// The value as a machine word, if its format is one that fits.
+    /// Returns the value as a machine word, if its format fits one.
     fn word(&self) -> u128;
-    /// The value, to be downcast.
+    /// Returns the value, for downcasting.
     fn any(&self) -> &dyn Any;
-    /// A copy.
+    /// Returns a copy.
     fn copy(&self) -> Box<dyn Erased>;
-    /// Equality of type and value.
+    /// Returns whether type and value are equal.
     fn same(&self, other: &dyn Erased) -> bool;
     /// Feeds a hash that agrees with equality.
     fn hash_into(&self, hasher: &mut dyn Hasher);
-    /// The value with its tickets replaced.
+    /// Returns the value with its tickets replaced.
     fn relabelled(&self, f: crate::Relabel<'_>) -> Box<dyn Erased>;
-    /// All values of this type, if there are not too many.
+    /// Returns all values of this type, if there are not too many.
     fn domain(&self, tickets: &[Ticket]) -> Option<Vec<Box<dyn Erased>>>;
-    /// The largest number inside.
+    /// Returns the largest number inside.
     fn magnitude(&self) -> u64;
-    /// For printing.
+    /// Formats the value for printing.
     fn text(&self) -> String;
 }
 
@@ -61,13 +61,13 @@ impl<T: Value> Erased for T {
 /// One register as the layout knows it.
 #[derive(Clone, Copy)]
 pub struct Cell<'a> {
-    /// The word of the arena that holds it, or the double word.
+    /// The index of the arena's word, or of its double word.
     pub index: usize,
     /// How many bits its words have.
     pub bits: u32,
-    /// Whose memory it is in.
+    /// The process in whose memory it lives.
     pub home: Home,
-    /// What it holds at the start.
+    /// Its initial value.
     pub init: &'a dyn Erased,
     block: &'a Block,
     row: usize,
@@ -75,13 +75,14 @@ pub struct Cell<'a> {
 }
 
 impl<'a> Cell<'a> {
-    /// The values that it may hold, where [that is declared](super::Layout::domain).
+    /// Returns the values that it may hold, if [they are declared](super::Layout::domain).
     pub fn declared(&self) -> Option<&'a [Box<dyn Erased>]> {
         self.block.domain.as_deref()
     }
 
-    /// Every value that a read may return that overlaps a write of a safe register: those declared,
-    /// or those of its type with these tickets. `None` if there are too many.
+    /// Returns every value that a read of a safe register may return if it overlaps a write: the
+    /// declared values, or those of the register's type with these tickets. `None` if there are too
+    /// many.
     pub fn domain(&self, tickets: &[Ticket]) -> Option<Vec<Box<dyn Erased>>> {
         match self.declared() {
             Some(values) => Some(values.iter().map(|value| value.copy()).collect()),
@@ -89,7 +90,7 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// The paper's name, subscripts included.
+    /// Returns the paper's name, subscripts included.
     pub fn name(&self) -> String {
         let (name, row, column) = (&self.block.name, self.row, self.column);
         match self.block.shape {
@@ -99,18 +100,18 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// Whether it takes a double word.
+    /// Returns whether the register takes a double word.
     pub fn is_wide(&self) -> bool {
         self.bits > u64::BITS
     }
 
-    /// The number that no other register has: [`Register::id`](super::Register::id).
+    /// Returns the number that no other register has: [`Register::id`](super::Register::id).
     pub fn id(&self) -> usize {
         super::id(self.index, self.is_wide())
     }
 }
 
-/// Registers that were asked for together. However many they are, they are one entry: a table of n²
+/// Registers that were requested together. They are one entry, however many they are: a table of n²
 /// registers of which few are ever touched costs next to nothing.
 pub(super) struct Block {
     pub(super) name: String,
@@ -118,15 +119,15 @@ pub(super) struct Block {
     pub(super) places: Places,
     pub(super) bits: u32,
     pub(super) init: Box<dyn Erased>,
-    /// Those that hold something else at the start.
+    /// The registers with another initial value.
     pub(super) exceptions: Vec<(usize, Box<dyn Erased>)>,
-    /// All values that they may hold, where that is declared.
+    /// All values that they may hold, if declared.
     pub(super) domain: Option<Vec<Box<dyn Erased>>>,
-    /// How many registers were asked for before.
+    /// How many registers were requested before.
     pub(super) first: usize,
 }
 
-/// How many, and where they live.
+/// How many registers there are, and where they live.
 #[derive(Clone, Copy)]
 pub(super) enum Shape {
     One(Home),
@@ -134,25 +135,25 @@ pub(super) enum Shape {
     Table(usize, usize, Homes),
 }
 
-/// Where the registers of a table are.
+/// Where the registers of a table are in the arena.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Places {
     pub(super) base: usize,
-    /// Where in a process's own registers row 0 is, and how far on the next row is.
+    /// Where row 0 is among a process's own registers, and the distance to the next row.
     pub(super) first: usize,
     pub(super) step: usize,
-    /// Words from a line to the one below it: in the next band, or in the next row of nobody's
-    /// lines.
+    /// Words from a line to the line below it: in the next band, or in the next row if the
+    /// registers have no home process.
     pub(super) band: usize,
 }
 
 impl Places {
-    /// One place.
+    /// Returns a single place.
     pub(super) fn at(base: usize) -> Self {
         Self { base, first: 0, step: 0, band: 0 }
     }
 
-    /// The word of `[row][column]`, with so many to a line.
+    /// Returns the index of `[row][column]`, with `line` registers to a line.
     #[inline(always)]
     pub(super) fn index(&self, line: usize, row: usize, column: usize) -> usize {
         let nth = self.first + row * self.step;
@@ -165,7 +166,7 @@ impl Block {
         self.bits > u64::BITS
     }
 
-    /// Registers per line.
+    /// Returns how many registers fit in a line.
     fn line(&self) -> usize {
         if self.is_wide() { LINE / 2 } else { LINE }
     }
@@ -178,13 +179,13 @@ impl Block {
         }
     }
 
-    /// How many there are.
+    /// Returns how many registers there are.
     pub(super) fn registers(&self) -> usize {
         let (rows, columns) = self.rows_and_columns();
         rows * columns
     }
 
-    /// The register that is the `number`th of all.
+    /// Returns the `number`th of all registers.
     pub(super) fn cell(&self, number: usize) -> Cell<'_> {
         let (rows, columns) = self.rows_and_columns();
         let nth = number - self.first;
@@ -200,7 +201,7 @@ impl Block {
         Cell { index, bits: self.bits, home, init, block: self, row, column }
     }
 
-    /// Which of all registers has this id, if it is one of these.
+    /// Returns the number of the register with this id, if the register is in this block.
     pub(super) fn find(&self, id: usize) -> Option<usize> {
         let (line, index) = (self.line(), id >> 1);
         if super::id(index, self.is_wide()) != id {
@@ -212,7 +213,7 @@ impl Block {
                 let (band, within) = (index / self.places.band, index % self.places.band);
                 ((band * line + within % line).checked_sub(self.places.first)?, within / line)
             }
-            // One line each, one after the other.
+            // One line for each register, one after the other.
             _ => {
                 let nth = index.checked_sub(self.places.base)?;
                 if nth % line != 0 || columns == 0 {

@@ -1,4 +1,4 @@
-//! Handles lead to the words that cells are in.
+//! Tests that handles lead to the words of their cells.
 
 use alloc::{collections::BTreeSet, format};
 use core::convert::Infallible;
@@ -10,15 +10,15 @@ fn build<A>(n: usize, build: impl Fn(&mut Layout) -> A) -> (A, Layout) {
     built
 }
 
-/// The handles lead to the words that the cells are in, no two to the same one, and all inside the
-/// arena.
+/// Checks that each handle leads to the word of its cell, that no two lead to the same word, and
+/// that all words are inside the arena.
 fn assert_placed(layout: &Layout, handles: &[(String, usize)]) {
     let cells: BTreeSet<_> = layout.cells().map(|cell| (cell.name(), cell.index)).collect();
     assert_eq!(cells, handles.iter().cloned().collect());
     let words: BTreeSet<_> = handles.iter().map(|(_, index)| *index).collect();
     assert_eq!(words.len(), layout.cells().len());
     assert!(words.iter().all(|&index| index < layout.words()));
-    // And ids lead back, where there is a register, and nowhere else.
+    // Ids lead back to a register where there is one, and nowhere else.
     for (number, cell) in layout.cells().enumerate() {
         assert_eq!(
             (layout.find(cell.id()), layout.find(cell.id() ^ 1)),
@@ -65,7 +65,8 @@ fn arrays_and_grids_find_their_registers() {
     }
 }
 
-/// More registers than a line holds: the rest is in further bands, and still in lines of its own.
+/// A process with more registers than a line holds: the rest is in further bands, in lines of its
+/// own.
 #[test]
 fn a_process_may_have_many_lines() {
     let (n, rows) = (3, 2 * LINE + 1);
@@ -77,7 +78,7 @@ fn a_process_may_have_many_lines() {
     }
 }
 
-/// With no register in any process's memory there are no bands, only nobody's lines.
+/// Without a register in any process's memory there are no bands.
 #[test]
 fn all_registers_may_be_nobodys() {
     let ((array, grid), layout) = build(4, |layout| {
@@ -131,7 +132,7 @@ fn only_the_named_mutant_is_one() {
     assert!(!build(1, |layout| layout.mutant("x")).0);
 }
 
-/// However many registers a table has, it is one entry, and every one of them is found.
+/// A table is one entry however many registers it has, and each register is found.
 #[test]
 fn a_large_table_is_one_entry() {
     let n = 4096;

@@ -5,7 +5,7 @@ use crate::{Local, Register, Value};
 
 /// Compare-and-swap on a register.
 pub trait CompareAndSwap: Registers {
-    /// Writes `new` if the register holds `old`; returns what it held.
+    /// Writes `new` if the register holds `old`; returns the previous value.
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
@@ -19,7 +19,7 @@ pub trait CompareAndSwap: Registers {
 
 /// Swap on a register.
 pub trait Swap: Registers {
-    /// Writes the register; returns what it held.
+    /// Writes the register; returns the previous value.
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
@@ -28,15 +28,15 @@ pub trait Swap: Registers {
 
 /// Fetch-and-add on a register.
 pub trait FetchAndAdd: Registers {
-    /// Adds to the register, wrapping; returns what it held.
+    /// Adds to the register, wrapping; returns the previous value.
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
     fn fetch_and_add(&mut self, register: Register<u64>, add: u64) -> Result<u64, Self::Halt>;
 }
 
-/// Transactions: a read, a local computation and a write of one variable, all in one step. The
-/// model of Fischer, Lynch, Burns and Borodin 1985.
+/// Transactions: a read, a local computation and a write of one variable, all in one step. This is
+/// the model of Fischer et al. 1985.
 pub trait Transactions: Memory {
     /// Replaces the variable's value `v` by `change(v).0`; returns `change(v).1`. `change` may be
     /// called more than once.

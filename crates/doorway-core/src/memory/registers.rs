@@ -17,7 +17,8 @@ pub trait Registers: Memory {
     /// In the lab, where a process may stop here.
     fn write<T: Value>(&mut self, register: Register<T>, value: T) -> Result<(), Self::Halt>;
 
-    /// Reads a register of which only one answer matters.
+    /// Reads a register and returns the answer to a question about its value. Only the answer is
+    /// kept.
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
@@ -30,7 +31,7 @@ pub trait Registers: Memory {
         Ok(ask(self.read(register)?))
     }
 
-    /// Waits until the register holds what is asked for.
+    /// Waits until the register's value satisfies `until`.
     ///
     /// # Errors
     /// In the lab, where a process may stop here; natively when the wait is given up.

@@ -1,4 +1,4 @@
-//! An algorithm together with its arena: one of its own, or memory that somebody gives.
+//! An algorithm together with its arena: an arena of its own, or memory that the caller provides.
 
 use alloc::{boxed::Box, format, vec::Vec};
 use core::sync::atomic::AtomicU64;
@@ -6,25 +6,25 @@ use core::sync::atomic::AtomicU64;
 use super::{AtomicU128, Native, Relax, Word, fits, initialise};
 use crate::{Algorithm, Exclusion, Layout, Size, Unfit, layout::LINE};
 
-/// What a process asks `A` for on arrival, natively.
+/// What a process requests of `A` on arrival, natively.
 pub type Request<'a, A, R, W = AtomicU64> = <A as Exclusion<Native<'a, R, W>>>::Request;
 
 /// What a process keeps from one passage through `A` to the next, natively.
 pub type Keep<'a, A, R, W = AtomicU64> = <A as Exclusion<Native<'a, R, W>>>::Keep;
 
-/// What a whole passage leaves: what the process keeps, and what it did inside.
+/// The result of a whole passage: what the process keeps, and what the critical section returned.
 pub type Done<'a, A, R, W, T> = (Keep<'a, A, R, W>, T);
 
 /// Where the registers of an instance are.
 ///
-/// What it gives must be the same words each time. An arena that starts a line of the machine pads
-/// registers from one another; mapped files do, as they start a page.
+/// It must return the same words each time. An arena that starts at a line of the machine keeps
+/// registers on lines of their own. Mapped files do, because they start at a page.
 pub trait Arena {
-    /// What they are made of.
+    /// The type of the words.
     type Word: Word;
-    /// The words.
+    /// Returns the words.
     fn words(&self) -> &[Self::Word];
-    /// The double words; none unless they are there.
+    /// Returns the double words; none by default.
     fn doubles(&self) -> &[AtomicU128] {
         &[]
     }
@@ -37,7 +37,7 @@ impl<W: Word> Arena for &[W] {
     }
 }
 
-/// An arena of an instance's own.
+/// An arena that the instance owns.
 #[derive(Debug)]
 pub struct Own<W = AtomicU64> {
     words: Lines<W>,
@@ -54,7 +54,7 @@ impl<W: Word> Arena for Own<W> {
     }
 }
 
-/// Words of which the first starts a cache line pair, so that homes do not share one.
+/// Words of which the first starts a pair of cache lines, so that homes do not share a line.
 #[derive(Debug)]
 struct Lines<W> {
     words: Box<[W]>,
@@ -77,7 +77,7 @@ impl<W> Lines<W> {
     }
 }
 
-/// An algorithm together with an arena, its own unless one is given.
+/// An algorithm together with an arena: its own, unless the caller provides one.
 ///
 /// ```
 /// use doorway_core::{Exclusion, Size, algorithms::mutex::Bakery, native::{Instance, Native, Spin}};
@@ -98,14 +98,14 @@ pub struct Instance<A, S = Own> {
     arena: S,
 }
 
-/// The algorithm and its layout, if this machine can run it.
+/// Builds the algorithm and its layout, if this machine can run it.
 fn build<A: Algorithm>(size: Size) -> Result<(A, Layout), Unfit> {
     let (algorithm, layout) = A::laid_out(size, None)?;
     fits(A::NAME, size, &layout)?;
     Ok((algorithm, layout))
 }
 
-/// How many words an arena for `A` needs, and how many double words besides.
+/// Returns how many words an arena for `A` needs, and how many double words in addition.
 ///
 /// # Errors
 /// When the algorithm cannot serve that size, or its values do not fit this machine's words.
@@ -128,8 +128,8 @@ impl<A: Algorithm, W: Word + From<u64>> Instance<A, Own<W>> {
 }
 
 impl<A: Algorithm, S: Arena> Instance<A, S> {
-    /// Builds the algorithm on an arena that is given, and sets it to the initial values. Whoever
-    /// calls this makes sure that nobody uses it yet.
+    /// Builds the algorithm on an arena that the caller provides, and sets it to the initial
+    /// values. The caller makes sure that no process uses the arena yet.
     ///
     /// # Errors
     /// When the algorithm cannot serve that size, or its values do not fit the arena.
@@ -174,22 +174,22 @@ impl<A: Algorithm, S: Arena> Instance<A, S> {
         Ok(Self { algorithm, arena })
     }
 
-    /// The algorithm, whose sections run on a [`view`](Self::view).
+    /// Returns the algorithm, whose sections run on a [`view`](Self::view).
     pub fn algorithm(&self) -> &A {
         &self.algorithm
     }
 
-    /// A process's view of the arena.
+    /// Returns a process's view of the arena.
     pub fn view<R: Relax>(&self, relax: R, seed: u64) -> Native<'_, R, S::Word> {
         Native::new(self.arena.words(), relax, seed).with_doubles(self.arena.doubles())
     }
 }
 
 impl<A: Algorithm, W: Word, S: Arena<Word = W>> Instance<A, S> {
-    /// One whole passage of process `p`, with `inside` in the critical section.
+    /// Runs one whole passage of process `p`, with `inside` in the critical section.
     ///
     /// # Errors
-    /// When the wait is given up, in which case `inside` has not run and the place is **not** yet
+    /// When the wait is given up. Then `inside` has not run, and the place is **not** yet
     /// abandoned.
     #[inline]
     pub fn passage<'a, R: Relax, T>(

@@ -1,4 +1,4 @@
-//! The native memory by itself.
+//! Tests of the native memory by itself.
 
 use alloc::{format, string::ToString, vec::Vec};
 
@@ -69,7 +69,8 @@ fn primitives_do_what_they_say() {
     assert!(m.test(register, |v| v == 19).is_ok_and(|yes| yes));
 }
 
-/// Two instances on one arena are one lock: who is inside by the one is waited for by the other.
+/// Two instances on one arena are one lock: a process that enters by one blocks a process at the
+/// other.
 #[test]
 fn instances_that_share_an_arena_are_one_lock() {
     let size = Size::mutex(2);
@@ -78,7 +79,7 @@ fn instances_that_share_an_arena_are_one_lock() {
     let arena: Vec<Fenced> = (0..words).map(|_| Fenced::from(7)).collect();
     let first = Instance::<Bakery, &[Fenced]>::lay_out(size, &arena).expect("there is room");
     let Ok(pass) = first.algorithm().doorway(&mut first.view(Spin, 0), 0, (), ());
-    // Joining leaves what is there as it is.
+    // Joining leaves the existing values as they are.
     let second = Instance::<Bakery, &[Fenced]>::join(size, &arena).expect("there is room");
     let mut m = second.view(AtOnce, 0);
     let place = second.algorithm().doorway(&mut m, 1, (), ()).expect("a doorway does not wait");

@@ -9,8 +9,8 @@ use core::sync::atomic::{
 
 /// An atomic 64-bit word that is read and written. All accesses to such words have one total order.
 pub trait Word {
-    /// The most bits that a register may have: more than a word's only where double words are as
-    /// good as these.
+    /// The most bits that a register may have. More than a word's bits only if double words are as
+    /// good as these words.
     const BITS: u32 = u64::BITS;
     /// Reads.
     fn load(&self) -> u64;
@@ -20,11 +20,11 @@ pub trait Word {
 
 /// A word that can also be read and written in one step.
 pub trait ReadModifyWrite: Word {
-    /// Writes `new` if it holds `old`; gives back what it held.
+    /// Writes `new` if the word holds `old`; returns the previous value.
     fn compare_and_swap(&self, old: u64, new: u64) -> u64;
-    /// Writes; gives back what it held.
+    /// Writes; returns the previous value.
     fn swap(&self, new: u64) -> u64;
-    /// Adds, wrapping; gives back what it held.
+    /// Adds, wrapping; returns the previous value.
     fn fetch_and_add(&self, add: u64) -> u64;
 }
 
@@ -57,18 +57,18 @@ impl ReadModifyWrite for AtomicU64 {
     }
 }
 
-/// A word that is loaded and stored and nothing else, for memory on which a read-modify-write
-/// instruction is not wanted or not there: a device, another machine's memory behind a bridge.
+/// A word that is loaded and stored and nothing else. For memory on which a read-modify-write
+/// instruction is unwanted or missing: a device, another machine's memory behind a bridge.
 ///
 /// A sequentially consistent store is such an instruction on x86-64, `xchg`. So stores are releases
-/// here, loads are acquires, and after each of them comes a sequentially consistent fence, which
-/// touches no shared memory. As fences have one order and there is one between any two accesses of
-/// a process, all accesses have one, too. `tests/loom.rs` runs algorithms on loom's words with
-/// these very fences.
+/// here, loads are acquires, and a sequentially consistent fence follows each of them. A fence
+/// touches no shared memory. Fences have one total order, and a fence lies between any two accesses
+/// of a process. So all accesses have one total order, too. `tests/loom.rs` runs algorithms on
+/// loom's words with these very fences.
 ///
-/// There are no double words with them: these are written by compare-and-swap.
+/// There are no double words beside them, because double words are written by compare-and-swap.
 ///
-/// Algorithms that take more than reads and writes do not run on it, and the compiler says so:
+/// Algorithms that need more than reads and writes do not compile with it:
 ///
 /// ```compile_fail,E0277
 /// use doorway_core::{Exclusion, algorithms::mutex::Mcs, native::{Fenced, Native, Spin}};

@@ -1,22 +1,23 @@
-//! A bounded timestamp system with reads and writes alone, O(n) of them for each operation.
+//! A bounded timestamp system from reads and writes alone, with O(n) of them per operation.
 //!
-//! **A reconstruction**, in the spirit of Dwork, Herlihy, Plotkin and Waarts, *Time-lapse
-//! snapshots* (SIAM J. Comput. 28, 1999), which Zehavi cites for it; not the published text. Labels
-//! of nested components in 1..=5 (after Dolev and Shavit; Gawlick, Lynch and Shavit) on a weak
-//! snapshot, in which a scanner may be handed a label that was replaced while it looked. What is
-//! known of it is what was explored and tested: `docs/timestamps.md`.
+//! **A reconstruction**, not the published text. It is in the spirit of Dwork, Herlihy, Plotkin and
+//! Waarts, *Time-lapse snapshots* (SIAM J. Comput. 28, 1999), which Zehavi 2014 cites for its
+//! timestamp system. Labels have nested components in 1..=5 (after Dolev and Shavit; Gawlick, Lynch
+//! and Shavit). Processes read them with a weak snapshot, which may return a label that was
+//! replaced during the snapshot. All that is known of this system comes from exploration and tests:
+//! `docs/timestamps.md`.
 //!
 //! | register | writer | readers | content |
 //! |---|---|---|---|
 //! | `T[q]` | q | all | the colour that scanner q shows to each updater |
 //! | `A[p]` | p | all | the colour that updater p announces to each scanner |
 //! | `M[p]` | p | all | p's label |
-//! | `S[p][q]` | p | q | p's label before an update that q's look overlaps, and the colour that this answers |
+//! | `S[p][q]` | p | q | p's label before an update that a snapshot of q overlaps, and the colour that the update answers |
 //!
-//! The order of the accesses *is* the algorithm: most mutants below are nothing but another order.
-//! A Scan is 4(n-1) reads and a write; a Label 6(n-1) reads and at most n+2 writes. Both are
-//! wait-free. Colours have 2 bits and components 3, so all of it fits machine words for n ≤ 21 and
-//! double words for n ≤ 42.
+//! The order of the accesses *is* the algorithm: some mutants below change nothing but this order.
+//! A Scan makes 4(n-1) reads and one write. A Label makes 6(n-1) reads and at most n+2 writes. Both
+//! are wait-free. A colour has 2 bits and a component has 3, so all registers fit in machine words
+//! for n ≤ 21 and in double words for n ≤ 42.
 
 use alloc::{vec, vec::Vec};
 
@@ -30,7 +31,7 @@ use crate::{
     others, plain_local,
 };
 
-/// Label and Scan by reads and writes, with labels that do not grow.
+/// Label and Scan from reads and writes, with labels that do not grow.
 #[derive(Debug)]
 pub struct Bounded {
     n: usize,
@@ -38,7 +39,7 @@ pub struct Bounded {
     announced: Array<Digits>,
     label: Array<Digits>,
     saved: Grid<Digits>,
-    /// What a component starts from.
+    /// The value with which a component starts.
     lowest: u32,
 }
 
@@ -61,7 +62,7 @@ fn colours(n: usize) -> Format {
     Format::up_to(COLOURS as usize - 1, n)
 }
 
-/// A label with a colour behind it.
+/// Returns a label followed by a colour.
 fn with_colour(label: &Digits, colour: u32) -> Digits {
     let mut both = Digits::new(Format::up_to(LARGEST, label.len() + 1), colour);
     label.iter().enumerate().for_each(|(h, component)| both.set(h, component));
@@ -72,7 +73,7 @@ fn colour_of(saved: &Digits) -> u32 {
     saved.get(saved.len() - 1)
 }
 
-/// The label of the format that goes before the colour.
+/// Returns the label that is in front of the colour.
 fn label_of(saved: &Digits) -> Digits {
     let mut label = Digits::new(label::format(saved.len()), 0);
     (0..saved.len() - 1).for_each(|h| label.set(h, saved.get(h)));
@@ -96,7 +97,7 @@ impl Timestamps for Bounded {
             shown: layout.formatted_array("T", n, Homes::Column, none.clone(), colours(n)),
             announced: layout.formatted_array("A", n, Homes::Column, none, colours(n)),
             label: layout.formatted_array("M", n, Homes::Column, first, label::format(n)),
-            // With the one who reads it: in the DSM model a scanner then looks at home.
+            // Lives with its reader: in the DSM model a scanner then reads its own memory.
             saved: layout.formatted_grid(
                 "S",
                 (n, n),
@@ -119,7 +120,7 @@ impl Timestamps for Bounded {
 }
 
 impl Bounded {
-    /// The colours that `q` is to show: new ones to everybody.
+    /// Returns the colours that `q` is to show: a new colour to each process.
     #[inline]
     fn colours<M: Registers>(
         &self,
@@ -151,7 +152,9 @@ impl Bounded {
         })
     }
 
-    /// Everybody's label: each one current at some time during the call, or replaced during it.
+    /// Returns the labels of all processes, and the colours that `q` showed for them.
+    ///
+    /// Each label was current at some time during the call, or was replaced during it.
     #[inline]
     fn snapshot<M: Registers>(
         &self,
@@ -176,7 +179,7 @@ impl Bounded {
         Ok((labels, shown))
     }
 
-    /// A label for `p` that is later than all that it sees, and the colours that it has shown for
+    /// Returns a label for `p` later than all that it sees, and the colours that it showed for
     /// that.
     #[inline]
     fn choose<M: Registers>(
@@ -196,7 +199,7 @@ impl Bounded {
         })
     }
 
-    /// The colours that `p` is shown.
+    /// Returns the colours that the other processes show to `p`.
     #[inline]
     fn looked_at<M: Registers>(&self, m: &mut M, p: usize) -> Result<Digits, M::Halt> {
         m.fold(others(p, self.n), Digits::new(colours(self.n), 0), |m, mut seen, q| {
@@ -205,8 +208,8 @@ impl Bounded {
         })
     }
 
-    /// Saves `p`'s label for all who began to look since it last did, unless they look anew
-    /// meanwhile.
+    /// Saves `p`'s label for each scanner that began a snapshot since `p` last did this. Skips a
+    /// scanner that has begun another snapshot meanwhile.
     #[inline]
     fn hand_over<M: Registers>(
         &self,
@@ -231,10 +234,10 @@ impl Bounded {
     }
 }
 
-/// A colour that is none of those three.
+/// Returns a colour that is none of the three given ones.
 #[inline]
 fn colour<M: Memory>(m: &M, announced: u32, answered: u32, shown: u32) -> u32 {
-    // Of four there is always one left.
+    // One of the four colours is always left.
     let other_than = |colours: u32, taken: &[u32]| {
         (0..colours).find(|colour| !taken.contains(colour)).unwrap_or(announced)
     };
@@ -256,8 +259,8 @@ fn colour<M: Memory>(m: &M, announced: u32, answered: u32, shown: u32) -> u32 {
 impl<M: Registers> LabelScan<M> for Bounded {
     #[inline]
     fn label(&self, m: &mut M, p: usize, mirrors: Mirrors) -> Result<Mirrors, M::Halt> {
-        // The handshake comes after the snapshot: what is saved for a scanner must not be older
-        // than what it replaces.
+        // The handshake comes after the snapshot: the label saved for a scanner must not be older
+        // than the label that it replaces.
         let early =
             if m.mutant("handshake-before-snapshot") { Some(self.looked_at(m, p)?) } else { None };
         let (label, shown) = self.choose(m, p, &mirrors)?;
@@ -268,7 +271,8 @@ impl<M: Registers> LabelScan<M> for Bounded {
             };
             self.hand_over(m, p, &seen, Mirrors { shown: shown.clone(), ..mirrors.clone() })
         })?;
-        // Also when it is the same: readers must be able to tell that the operation is over.
+        // Written even if the label is the same: readers must be able to tell that the operation is
+        // over.
         m.write(self.label.at(p), label.clone())?;
         Ok(Mirrors { label, ..mirrors })
     }
@@ -283,8 +287,9 @@ impl<M: Registers> LabelScan<M> for Bounded {
     }
 }
 
-/// Ways to get it wrong, each of which a test of the timestamp system catches: name, and what is
-/// changed.
+/// The mutants: the name and the change of each.
+///
+/// A test of the timestamp system catches every mutant.
 pub const MUTANTS: &[(&str, &str)] = &[
     ("one-bit-handshake", "a scanner shows the other of two colours"),
     ("no-announcement", "an updater does not say which colours it is about to answer"),

@@ -1,8 +1,8 @@
-//! Labels: which of two is later, and which one is later than all.
+//! Labels: which of two labels is later, and which label is later than all.
 //!
 //! A label has n-1 components in 1..=5. Read as a path in a tree, 1 and 2 are the nodes that lead
-//! into the cycle 3 → 4 → 5 → 3 of each level, and they keep a level from going round while
-//! somebody still stands where it would come by (mutant `no-low-nodes`).
+//! into the cycle 3 → 4 → 5 → 3 of each level. They keep a level from going round the cycle while a
+//! process still has a label at a node that would be reached (mutant `no-low-nodes`).
 
 use alloc::vec::Vec;
 
@@ -19,18 +19,18 @@ pub(super) fn format(n: usize) -> Format {
     Format::up_to(LARGEST, n - 1)
 }
 
-/// The component that comes next: 1 → 2 → 3 → 4 → 5 → 3.
+/// Returns the next component: 1 → 2 → 3 → 4 → 5 → 3.
 fn next(component: u32) -> u32 {
     if component == 5 { 3 } else { component + 1 }
 }
 
-/// Whether component `a` is before another one, `b`: 1 < 2 < {3, 4, 5}, and 3 < 4 < 5 < 3.
+/// Returns whether component `a` is before another component `b`: 1 < 2 < {3, 4, 5}, 3 < 4 < 5 < 3.
 fn before(a: u32, b: u32) -> bool {
     if a < 3 || b < 3 { a < b } else { next(a) == b }
 }
 
-/// Whether label `a` of process `i` is before label `b` of process `j`: by the first component that
-/// differs, then by id.
+/// Returns whether label `a` of process `i` is before label `b` of process `j`. The first component
+/// that differs decides, then the id.
 fn precedes(a: &Digits, i: usize, b: &Digits, j: usize) -> bool {
     match a.first_difference(b) {
         Some(h) => before(a.get(h), b.get(h)),
@@ -38,11 +38,11 @@ fn precedes(a: &Digits, i: usize, b: &Digits, j: usize) -> bool {
     }
 }
 
-/// How many are before each process, by counting.
+/// Returns how many processes are before each process, by counting.
 ///
 /// # Panics
-/// If the labels cannot be put in line. The relation goes round in circles on three labels at 3, 4
-/// and 5 of one level, which is never seen if the snapshot is one; a sort would not notice.
+/// Panics if the labels have no total order. The relation is cyclic on three labels at 3, 4 and 5
+/// of one level. A correct snapshot never returns them; a sort would not notice the cycle.
 pub(super) fn ranks(labels: &[Digits]) -> Digits {
     let n = labels.len();
     let format = Format::up_to(n - 1, n);
@@ -56,9 +56,10 @@ pub(super) fn ranks(labels: &[Digits]) -> Digits {
     ranks
 }
 
-/// A label for process `i` that is later than all of `labels`, of which `last` has the latest.
-/// `crowd` says how many others have to share a prefix of the latest label, of so many components,
-/// for that prefix to be left.
+/// Returns a label for process `i` that is later than all of `labels`.
+///
+/// The process `last` has the latest label. `crowd(h, _)` returns how many other processes have to
+/// share the first h components of the latest label before the new label leaves this prefix.
 pub(super) fn later(
     i: usize,
     labels: &[Digits],
@@ -127,8 +128,8 @@ mod tests {
         ranks(&[label(&[3, 1]), label(&[4, 1]), label(&[5, 1])]);
     }
 
-    /// Whoever takes a label one after the other is last, for as long as one likes, and nobody else
-    /// changes place.
+    /// Processes take labels one after the other, any number of times. Each process is last
+    /// afterwards, and no other process changes place.
     #[test]
     fn a_new_label_is_later_than_all() {
         for n in 1..=6 {

@@ -1,9 +1,8 @@
-//! The timestamp system that does what it is meant to do in one step: a line of processes in one
-//! variable.
+//! A timestamp system with one step per operation: the order of processes in one variable.
 //!
-//! It is the specification, as code: Zehavi's algorithm is explored on it, without the many steps
-//! of a construction. Natively it works as well, by compare-and-swap, as far as a line of n ids
-//! fits a double word: up to n = 25.
+//! It is the specification as code. The algorithm of Zehavi 2014 is explored on it, without the
+//! many steps of a construction. The system also works natively, by compare-and-swap, as far as an
+//! order of n ids fits in a double word: up to n = 25.
 
 use super::{LabelScan, Timestamps};
 use crate::{
@@ -58,7 +57,7 @@ fn moved_to_the_end(line: &Digits, p: usize) -> Digits {
     moved
 }
 
-/// From who stands at each place to the place of each.
+/// Returns the place of each process, from the process at each place.
 fn inverse(line: &Digits) -> Digits {
     let mut ranks = line.clone();
     line.iter().enumerate().for_each(|(place, i)| ranks.set(i as usize, place as u32));

@@ -1,10 +1,10 @@
 //! Decides `bounded-registers` on true values.
 //!
-//! The search compares what is written with the bound, and finds a violation there. Two things
+//! The search compares each written value with the bound, and finds a violation there. Two things
 //! remain. What a register holds before the first step is never written. And where tickets are
-//! relabelled, a register holds labels. A label is never larger than the ticket that it stands for,
-//! so one above the bound is a violation (and is replayed with true tickets); but labels below the
-//! bound say nothing of the tickets.
+//! relabelled, a register holds labels. A label is never larger than the ticket that it stands for.
+//! So a label above the bound is a violation (and is replayed with true tickets), but labels below
+//! the bound say nothing about the tickets.
 
 use doorway_core::{Property, RegisterKind};
 

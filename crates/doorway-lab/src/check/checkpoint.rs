@@ -1,14 +1,14 @@
-//! Searches that are not lost: the states found so far in a file, from which the same search goes
-//! on.
+//! Checkpoints: the states found so far in a file, from which the same search goes on.
 //!
-//! The file holds what was asked, what gave every number its meaning (see
-//! [`lessons`](super::lessons)), and the states level by level, the unfinished level included. The
-//! level before that one is expanded again, so that what is reported in the end does not depend on
+//! The file holds the request, the lessons that gave every number its meaning (see
+//! [`lessons`](super::lessons)), and the states level by level, including the unfinished level. The
+//! level before the unfinished one is expanded again, so that the final report does not depend on
 //! where the search was interrupted.
 //!
-//! What is read is checked as far as it can be without searching again: that it is whole, that it
-//! is of this search and this program, and that every state in it is made of numbers that have a
-//! meaning. The checksum finds damage; it does not find out a file that was made up to deceive.
+//! The content of the file is checked as far as possible without searching again. The file must be
+//! whole and belong to this search and this program, and every state in it must consist of numbers
+//! that have a meaning. The checksum finds damage; it does not detect a file that was made up to
+//! deceive.
 
 mod file;
 
@@ -36,58 +36,58 @@ use super::{
     watch::Progress,
 };
 
-/// Where a search is kept, and how often it is saved.
+/// The file in which a search is kept, and how often it is saved.
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Which program searches: another one may run other code under the same name.
+    /// The program that searches: another program may run other code under the same name.
     pub program: String,
-    /// What is asked beyond what [`Options`](super::Options) and the subject say.
+    /// The part of the request beyond [`Options`](super::Options) and the subject.
     pub more: String,
-    /// How long to search between two saves.
+    /// The search time between two saves.
     pub every: Duration,
 }
 
 /// Why a checkpoint cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {}: {error}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
-    /// It cannot be written.
+    /// The file cannot be written.
     #[error("cannot write {}: {error}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
-    /// It is something else.
+    /// The file is not a kept search.
     #[error("{} is not a search that doorway has kept: name another file", .0.display())]
     Foreign(PathBuf),
-    /// Another version has written it.
+    /// Another version has written the file.
     #[error("{} was kept in format {version}, and this doorway knows format {}: name another file, or remove it", path.display(), file::VERSION)]
     Version {
         /// The file.
         path: PathBuf,
-        /// The format that it has.
+        /// The format of the file.
         version: u64,
     },
-    /// It is not as it was written.
+    /// The file is not as it was written.
     #[error("{} is damaged ({why}): remove it to search from the beginning", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What does not fit.
+        /// The mismatch.
         why: &'static str,
     },
-    /// Another doorway has kept it.
+    /// Another doorway has kept the file.
     #[error("{} was kept by another doorway ({theirs}): use that one, or remove the file", path.display())]
     Program {
         /// The file.
@@ -95,14 +95,14 @@ pub enum CheckpointError {
         /// The program that kept it.
         theirs: String,
     },
-    /// It is another search.
+    /// The file keeps another search.
     #[error("{} keeps another search ({theirs}); this is {ours}: name another file, or remove it", path.display())]
     Asked {
         /// The file.
         path: PathBuf,
-        /// What was searched.
+        /// The search in the file.
         theirs: String,
-        /// What is to be searched.
+        /// The requested search.
         ours: String,
     },
 }
@@ -110,20 +110,20 @@ pub enum CheckpointError {
 /// Keeps one search.
 pub(crate) struct Keeper {
     checkpoint: Checkpoint,
-    /// What is searched, in words.
+    /// The request, in words.
     asked: String,
-    /// Whether something is to be decided from the finished search that takes time.
+    /// Whether deciding from the finished search takes time.
     decides: bool,
     started: Instant,
-    /// How long the search had taken before it was interrupted.
+    /// The time that the search had taken before it was interrupted.
     before: Duration,
-    /// When to save next, in milliseconds after the start.
+    /// The time of the next save, in milliseconds after the start.
     due: AtomicU64,
 }
 
-/// Saving takes at most this share of the time.
+/// Saving takes at most one part in this many of the time.
 const SHARE: u32 = 20;
-/// However often it is saved, there is some time to search in between.
+/// The least search time between two saves, however often the search is saved.
 const PAUSE: Duration = Duration::from_millis(20);
 
 impl Keeper {
@@ -133,17 +133,17 @@ impl Keeper {
         Self { checkpoint, asked, decides, started: Instant::now(), before: Duration::ZERO, due }
     }
 
-    /// How long the search had taken before it was interrupted.
+    /// Returns the time that the search had taken before it was interrupted.
     pub(crate) fn before(&self) -> Duration {
         self.before
     }
 
-    /// Whether it is time to save.
+    /// Returns whether it is time to save.
     pub(crate) fn is_due(&self) -> bool {
         self.started.elapsed().as_millis() as u64 >= self.due.load(Relaxed)
     }
 
-    /// Whether the finished search is to be saved, too.
+    /// Returns whether the finished search is to be saved, too.
     pub(crate) fn is_worth_finishing(&self) -> bool {
         self.decides
     }
@@ -153,14 +153,14 @@ impl Keeper {
         let _ = fs::remove_file(&self.checkpoint.path);
     }
 
-    /// Where the file is while it is written.
+    /// Returns the path of the file while it is written.
     fn part(&self) -> PathBuf {
         let mut name = self.checkpoint.path.clone().into_os_string();
         name.push(format!(".{}.part", std::process::id()));
         name.into()
     }
 
-    /// Finds out now whether a file could be written later.
+    /// Checks now whether a file could be written later.
     fn try_to_write(&self) -> Result<(), CheckpointError> {
         let part = self.part();
         let written = fs::File::create(&part).and_then(|_| fs::remove_file(&part));
@@ -168,8 +168,8 @@ impl Keeper {
             .map_err(|error| CheckpointError::Write { path: self.checkpoint.path.clone(), error })
     }
 
-    /// Writes the states of all levels, and of those parts of the last one that are not in it yet.
-    /// The file is there at once or not at all.
+    /// Writes the states of all levels, including the parts of the last level that are not in it
+    /// yet. The file appears at once or not at all.
     pub(crate) fn save<const W: usize>(
         &self,
         space: &Mutex<Space<'_>>,
@@ -214,7 +214,7 @@ impl Keeper {
         written.map(|()| states)
     }
 
-    /// Notes what came of a save.
+    /// Notes the result of a save.
     pub(crate) fn tell(&self, progress: &Progress, kept: io::Result<u64>) {
         match kept {
             Ok(states) => progress.kept.store(states, Relaxed),
@@ -253,7 +253,7 @@ impl Keeper {
         let mut space = search.space.lock().expect("no worker panics");
         let mut words = &head.lessons[..];
         while !words.is_empty() {
-            // The code of the algorithm may panic on what a made-up lesson says.
+            // The code of the algorithm may panic on a made-up lesson.
             let learned = Lesson::decode(&mut words)
                 .and_then(|lesson| quietly(|| space.learn_again(&lesson)).flatten());
             learned
@@ -279,7 +279,7 @@ impl Keeper {
     }
 }
 
-/// The keys of one level, each of which has to be one.
+/// Reads the keys of one level and checks that each is a valid key.
 fn read_level(
     input: &mut Input,
     size: u64,
@@ -297,7 +297,8 @@ fn read_level(
         if !piece.chunks_exact(stride).all(&admits) {
             return Err(input.damaged("a state is none of this algorithm"));
         }
-        // All at once, for a list that grows has to be moved; but not more than the file can hold.
+        // The whole list at once, because a list that grows has to be moved; but not more than the
+        // file can hold.
         let more = if list.words().is_empty() { left * stride } else { piece.len() };
         list.reserve(more, room).map_err(|error| input.failed(error))?;
         list.append(piece);
@@ -307,7 +308,8 @@ fn read_level(
     Ok(list)
 }
 
-/// The plan with fields of these bits, if what has been learned and what is asked fits it.
+/// Returns the plan with fields of these bits, if what has been learned and what is requested fits
+/// it.
 fn plan_of(bits: &[u64], least: &Widths) -> Option<Plan> {
     let bits: Vec<u32> = bits
         .iter()
@@ -325,7 +327,7 @@ fn plan_of(bits: &[u64], least: &Widths) -> Option<Plan> {
     plan.fields().map(|field| field.bits()).eq(bits).then_some(plan)
 }
 
-/// What the number in each field of a plan has to be less than.
+/// Returns the limits below which the numbers in the fields of a plan must be.
 fn limits(search: &Search<'_, '_>, plan: &Plan) -> Vec<u64> {
     let space = search.space.lock().expect("no worker panics");
     let registers = space.registers.iter().map(|values| values.len() as u64);
@@ -337,7 +339,7 @@ fn limits(search: &Search<'_, '_>, plan: &Plan) -> Vec<u64> {
     let kills = search.rules.kills.map_or(1, |kills| most(true, kills));
     let rest: Vec<u64> =
         passages.chain(plan.retries.iter().map(|_| retries)).chain([kills]).collect();
-    // Nothing is remembered beside the states of the search that is kept.
+    // The kept search remembers nothing beside its states.
     let nothing = plan.ghosts.iter().chain(&plan.copies).map(|_| 1);
     known.into_iter().chain(rest).chain(nothing).collect()
 }

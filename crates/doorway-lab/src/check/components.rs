@@ -3,24 +3,24 @@
 
 use super::graph::MAX_STATES;
 
-/// Not met yet.
+/// The state has not been visited yet.
 const UNSEEN: u32 = 0;
-/// Not in the part of the graph that is looked at.
+/// The state is not in the part of the graph that is searched.
 const LEFT_OUT: u32 = u32::MAX;
-/// The mark of the first component; the marks of the others count down from here.
+/// The mark of the first component; the marks of further components count down from here.
 const FIRST: u32 = LEFT_OUT - 1;
 
-/// The components that have been found so far.
+/// The components found so far.
 pub(crate) struct Found {
-    /// For every state [`UNSEEN`], [`LEFT_OUT`], the mark of its component, or, while its component
+    /// For every state [`UNSEEN`], [`LEFT_OUT`] or the mark of its component. While its component
     /// is not complete, the least index that is known to be in it. Indices stay below
     /// [`MAX_STATES`], marks above.
     marks: Vec<u32>,
 }
 
 impl Found {
-    /// Returns the component that a state is in, if that has been found: they are numbered in the
-    /// order in which they are found.
+    /// Returns the component that a state is in, if it has been found. Components are numbered in
+    /// the order in which they are found.
     #[inline(always)]
     pub(crate) fn of(&self, state: u32) -> Option<u32> {
         let mark = self.marks[state as usize];
@@ -28,13 +28,13 @@ impl Found {
     }
 }
 
-/// An edge as the search asks for it.
+/// The next edge of a state.
 pub(crate) enum Next {
-    /// It leads to this state.
+    /// The edge leads to this state.
     To(u32),
-    /// It does not count.
+    /// The edge does not count.
     Skip,
-    /// There are no more.
+    /// There are no more edges.
     End,
 }
 
@@ -43,8 +43,8 @@ pub(crate) enum Next {
 /// by one, and `visit` gets the members of each component, its number, and what has been found so
 /// far, itself included.
 ///
-/// Takes four bytes for every state, and at most twelve more for every state on the way to the one
-/// that is looked at.
+/// Takes four bytes for every state, and at most twelve more for every state on the way to the
+/// present one.
 pub(crate) fn components(
     total: usize,
     included: impl Fn(u32) -> bool,
@@ -54,9 +54,9 @@ pub(crate) fn components(
     let marks =
         (0..total as u32).map(|state| if included(state) { UNSEEN } else { LEFT_OUT }).collect();
     let mut found = Found { marks };
-    // Visited states whose component is not complete, but for those in `calls`.
+    // Visited states whose component is not complete, except those in `calls`.
     let mut stack: Vec<u32> = Vec::new();
-    // A state, its next edge.
+    // A state and its next edge.
     let mut calls: Vec<(u32, u32)> = Vec::new();
     // The index of each state in `calls`, to see whether a lower one has been found.
     let mut indices: Vec<u32> = Vec::new();
@@ -82,7 +82,7 @@ pub(crate) fn components(
                         calls.push((to, 0));
                         indices.push(index);
                     } else if mark < found.marks[state as usize] {
-                        // Complete components and what is left out have higher marks.
+                        // Complete components and left-out states have higher marks.
                         found.marks[state as usize] = mark;
                     }
                 }

@@ -1,13 +1,14 @@
 //! The most remote references that one passage can make, over all runs.
 //!
-//! DSM: whether a step is a remote reference is written on the step. CC: it depends on the cache,
-//! so one process at a time is explored together with a bit per register that says whether it has a
-//! valid copy. In either graph, a passage is a path through the states in which the process is not
-//! in its remainder, and it is unbounded if and only if the process can pay on a way round.
+//! DSM: the step itself shows whether it is a remote reference. CC: that depends on the cache. So
+//! one process at a time is explored together with a bit per register, which says whether the
+//! process has a valid copy. In either graph, a passage is a path through the states in which the
+//! process is not in its remainder. The passage is unbounded if and only if the process can pay on
+//! a cycle.
 //!
 //! Relabelled tickets cover every true run step by step, register by register, so the maximum is
-//! never too small. That it is not too large is found out each time: the run that pays it is run
-//! with true tickets and paid for again.
+//! never too small. That it is not too large is checked each time: the run that pays it is run with
+//! true tickets and counted again.
 
 use std::{fmt, sync::Mutex};
 
@@ -36,23 +37,23 @@ use crate::{
     trace::{Run, Turn},
 };
 
-/// How far to go.
+/// The limits of the search.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Passages per process; `None` for no bound.
     pub passages: Option<u32>,
-    /// How many states a search may have.
+    /// The largest number of states of a search.
     pub max_states: u64,
-    /// How many workers search.
+    /// The number of workers that search.
     pub workers: usize,
 }
 
 /// The most references that one passage can make.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Most {
-    /// So many, and a run makes them.
+    /// Exactly this many, and a run makes them.
     Exactly(u64),
-    /// No more than so many: no true run was found that makes them.
+    /// No more than this many: no true run was found that makes them.
     AtMost(u64),
     /// There is no bound.
     Unbounded,
@@ -72,7 +73,7 @@ impl fmt::Display for Most {
 }
 
 impl Most {
-    /// The most of all of them.
+    /// Returns the largest of these.
     fn of_all(all: impl Iterator<Item = Self>) -> Self {
         let rank = |most: &Self| match *most {
             Self::Exactly(m) => (0, m, 1),
@@ -83,7 +84,7 @@ impl Most {
         all.max_by_key(rank).unwrap_or(Self::Exactly(0))
     }
 
-    /// Whether a passage may make this many, as far as is known.
+    /// Returns whether a passage may make this many, as far as is known.
     pub fn allows(&self, references: u64) -> bool {
         match *self {
             Self::Exactly(most) | Self::AtMost(most) => references <= most,
@@ -99,16 +100,16 @@ pub struct Maxima {
     pub cc: Most,
     /// With distributed shared memory.
     pub dsm: Most,
-    /// The same for each process: CC, DSM.
+    /// The maxima for each process: CC, DSM.
     pub by_process: Vec<(Most, Most)>,
     /// The states of the largest search.
     pub states: u64,
-    /// How far it was explored, in words.
+    /// How far the maximum was explored, in words.
     pub scope: String,
 }
 
-/// Finds the most references that one passage can make over all runs, for as many processes as can
-/// be explored.
+/// Finds the most references that one passage can make over all runs, for as many processes as the
+/// search can explore.
 ///
 /// # Errors
 /// When the algorithm cannot be run in the lab.
@@ -175,7 +176,7 @@ pub fn most(subject: &dyn Subject, limits: &Limits, progress: &Progress) -> Resu
     })
 }
 
-/// Finds the dearest passages in a finished search.
+/// Finds the passages with the most references in a finished search.
 struct Find<'a> {
     subject: &'a dyn Subject,
     workers: usize,
@@ -223,7 +224,7 @@ impl Then for Find<'_> {
     }
 }
 
-/// Runs what the graph shows with true tickets.
+/// Confirms the walks found on the graph by runs with true tickets.
 struct Confirm<'a, 'c, 's, const W: usize> {
     searched: &'a Searched<'c, 's, W>,
     numbers: &'a Numbers,
@@ -231,7 +232,7 @@ struct Confirm<'a, 'c, 's, const W: usize> {
 }
 
 impl<const W: usize> Confirm<'_, '_, '_, W> {
-    /// The turns of a run to where a walk begins, and those of the walk.
+    /// Returns the turns of a run to where a walk begins, and the turns of the walk.
     fn turns(&self, walk: &[Edge]) -> Option<[Vec<Turn>; 2]> {
         let start = walk.first()?.from;
         let key = self.searched.store.key(self.numbers, start);
@@ -245,14 +246,15 @@ impl<const W: usize> Confirm<'_, '_, '_, W> {
         Some([turns(&stem)?, turns(&walk)?])
     }
 
-    /// What process `p` has paid for its passage at the end of a walk that begins in its remainder.
+    /// Returns what process `p` has paid for its passage at the end of a walk that begins in its
+    /// remainder.
     fn pays(&self, p: usize, walk: &[Edge]) -> Option<u64> {
         if walk.is_empty() {
             return Some(0); // it never leaves its remainder
         }
         let [stem, walk] = self.turns(walk)?;
         let mut payer = Payer::new(self, p);
-        // Without forgetting: this is the one that is believed.
+        // Without forgetting: the result rests on this run.
         let mut run = Run::new(self.subject, RegisterKind::Atomic, false).ok()?;
         for turn in stem.into_iter().chain(walk) {
             payer.note(&run.take(turn).ok()?.0);
@@ -260,8 +262,8 @@ impl<const W: usize> Confirm<'_, '_, '_, W> {
         Some(payer.paid)
     }
 
-    /// Whether process `p` can go round on the walk for ever, within one passage, and pays in each
-    /// round.
+    /// Returns whether process `p` can repeat the walk for ever, within one passage, and pays in
+    /// each round.
     fn pays_for_ever(&self, p: usize, walk: &[Edge]) -> bool {
         let Some([stem, walk]) = self.turns(walk) else { return false };
         let mut payer = Payer::new(self, p);
@@ -282,7 +284,7 @@ impl<const W: usize> Confirm<'_, '_, '_, W> {
     }
 }
 
-/// Counts what one process pays for the passage that it is in.
+/// Counts what one process pays for its present passage.
 struct Payer {
     meter: Meter,
     charge: Charge,

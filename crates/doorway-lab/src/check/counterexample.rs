@@ -1,6 +1,6 @@
-//! From a violation in the graph to a schedule that can be replayed. A trace is made only of a run
-//! that has been made again with true values and without forgetting, and that was found to violate
-//! the property by its own definition.
+//! Turns a violation in the graph into a schedule that can be replayed. A trace is made only of a
+//! run that has been made again with true values and without forgetting. That run must violate the
+//! property by the property's own definition.
 
 use std::collections::VecDeque;
 
@@ -24,17 +24,17 @@ use crate::{
     trace::{Trace, TraceStep, Turn},
 };
 
-/// The run that a violating step ends.
+/// Returns the run that a violating step ends.
 pub(crate) fn ending_in<const W: usize>(
     searched: &Searched<'_, '_, W>,
     found: &Found<W>,
 ) -> Vec<(Key<W>, Step<W>)> {
-    // The last level is the empty one to come; before it is what was found from the level of the
-    // violating step.
+    // The last level is the empty level to come. The level before it was found from the level of
+    // the violating step.
     let depth = searched.store.levels.len() - 3;
     let mut trail = searched.trail(found.from, depth);
     let mut expander = Expander::new(searched.space, searched.plan, searched.rules);
-    // Of several steps to that state the one with the violation is wanted.
+    // Of several steps to that state, the step with the violation is wanted.
     let mut last = None;
     let expanded = expander.expand(&found.from, |step: Step<W>| {
         if last.is_none() && step.key == found.to && step.events == found.events {
@@ -46,7 +46,7 @@ pub(crate) fn ending_in<const W: usize>(
     trail
 }
 
-/// A run to a fair part of the graph, and once round in it.
+/// Returns a run to a fair part of the graph, and one round in it.
 pub(crate) fn going_round<const W: usize>(
     searched: &Searched<'_, '_, W>,
     graph: &Graph,
@@ -58,10 +58,10 @@ pub(crate) fn going_round<const W: usize>(
     (following(searched, numbers, start, &round(graph, lasso, start)), numbers.depth(start))
 }
 
-/// A walk on the graph: who steps, from where to where.
+/// A walk on the graph: for each step the first state, the process, and the second state.
 pub(crate) type Walk = Vec<(u32, usize, u32)>;
 
-/// A shortest run to `start`, and the walk from there.
+/// Returns a shortest run to `start`, followed by the walk from there.
 pub(crate) fn following<const W: usize>(
     searched: &Searched<'_, '_, W>,
     numbers: &Numbers,
@@ -76,7 +76,7 @@ pub(crate) fn following<const W: usize>(
     trail
 }
 
-/// The steps of a walk on the graph.
+/// Returns the steps of a walk on the graph.
 pub(crate) fn along<const W: usize>(
     searched: &Searched<'_, '_, W>,
     numbers: &Numbers,
@@ -99,7 +99,8 @@ pub(crate) fn along<const W: usize>(
     walk.iter().map(step).collect()
 }
 
-/// A walk among the members of a lasso, from `start` back to it, with a step of every mover.
+/// Returns a walk among the members of a lasso, from `start` back to it, with a step of every
+/// mover.
 pub(crate) fn round(graph: &Graph, lasso: &Lasso, start: u32) -> Walk {
     let members: rustc_hash::FxHashSet<u32> = lasso.members.iter().copied().collect();
     let mut walk = Walk::new();
@@ -109,7 +110,7 @@ pub(crate) fn round(graph: &Graph, lasso: &Lasso, start: u32) -> Walk {
         let wanted = |from: u32, p: usize, to: u32| {
             if missing != 0 { missing >> p & 1 == 1 } else { to == start && from != start }
         };
-        // The shortest way to a step that is wanted.
+        // The shortest way to a wanted step.
         let mut came: FxHashMap<u32, (u32, usize)> = FxHashMap::default();
         let mut queue = VecDeque::from([at]);
         let mut last = None;
@@ -142,12 +143,12 @@ pub(crate) fn round(graph: &Graph, lasso: &Lasso, start: u32) -> Walk {
     walk
 }
 
-/// How far above the others a ticket is that an overlapping read returns from nowhere, in one try
-/// after the other. A wide gap may have to be wider than the narrowest wide one, and large numbers
-/// are hard to read.
+/// The distances above the other tickets of a ticket that an overlapping read returns from nowhere,
+/// one per try. A wide gap may have to be wider than the narrowest wide gap, and large numbers are
+/// hard to read.
 const SPREADS: [u64; 4] = [0, 8, 64, 1024];
 
-/// Runs a trail with true values, uncut; the trace if it shows what it should.
+/// Runs a trail with true values, uncut; returns the trace if it shows the violation.
 pub(crate) fn concretise<const W: usize>(
     searched: &Searched<'_, '_, W>,
     subject: &dyn Subject,
@@ -171,7 +172,7 @@ fn concretise_with<const W: usize>(
     let mut trace = Trace::of(subject, searched.rules.kind);
     let mut judge = Judge::new(subject, searched.rules.kind).ok()?;
     for (key, step) in trail {
-        // The uncut run remembers tickets that the labels know nothing of.
+        // The uncut run remembers tickets that the labels do not cover.
         let turn = turn(searched, judge.forgetful(), key, step, spread)?;
         let (event, _) = judge.take(turn).ok()?;
         trace.steps.push(TraceStep::new(&event, turn));
@@ -196,8 +197,8 @@ fn concretise_with<const W: usize>(
     shown.then_some(trace)
 }
 
-/// What the step is in the run: the same choice, and true values for what an overlapping read
-/// returned.
+/// Returns the turn of a step in the run: the same choice, and true values for what an overlapping
+/// read returned.
 pub(crate) fn turn<const W: usize>(
     searched: &Searched<'_, '_, W>,
     machine: &Machine<'_>,
@@ -229,7 +230,7 @@ pub(crate) fn turn<const W: usize>(
     Some(Turn { process: step.p, choice: known.choice, garbage })
 }
 
-/// The ticket that stands to `tickets` as the position does to `labels`.
+/// Returns the ticket whose position among `tickets` is that of `position` among `labels`.
 fn true_ticket(
     labels: &[u32],
     tickets: &[Ticket],
@@ -258,7 +259,7 @@ fn true_ticket(
             } else if up < u64::from(gap) {
                 low_true + up
             } else {
-                // Far from both.
+                // Far from both tickets.
                 low_true + up.max((high_true - low_true) / 2)
             };
             (low_true < ticket && ticket < high_true).then(|| raw::ticket(ticket))

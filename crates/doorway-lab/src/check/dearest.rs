@@ -1,5 +1,6 @@
-//! The dearest passage in a graph whose remote references are marked: the longest path through the
-//! states in which the process is in a passage, or a way round that it can pay for again and again.
+//! Finds the most expensive passage in a graph whose remote references are marked. That is the
+//! longest path through the states in which the process is in a passage, or a cycle on which it can
+//! pay again and again.
 
 use std::collections::VecDeque;
 
@@ -8,16 +9,16 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::graph::{Edge, Graph};
 use crate::subject::Region;
 
-/// What the passages of one process cost at most.
+/// The largest cost of the passages of one process.
 pub(crate) enum Dearest {
-    /// So much, and a walk that pays it: from a state in its remainder through as much of a passage
-    /// as it takes.
+    /// The largest cost, and a walk that pays it: from a state in the remainder of the process
+    /// through as much of a passage as needed.
     Bounded(u64, Vec<Edge>),
-    /// There is a way round inside a passage on which the process pays: from some state back to it.
+    /// There is a cycle inside a passage on which the process pays: from some state back to it.
     Unbounded(Vec<Edge>),
 }
 
-/// What the passages of process `p` cost at most.
+/// Returns the largest cost of the passages of process `p`.
 pub(crate) fn dearest(graph: &Graph, p: usize) -> Dearest {
     let inside = |state: u32| graph.region(state, p) != Region::Remainder;
     let price = |edge: &Edge| u32::from(edge.p == p && edge.remote);
@@ -48,12 +49,13 @@ pub(crate) fn dearest(graph: &Graph, p: usize) -> Dearest {
         }
         return Dearest::Unbounded(walk);
     }
-    // What is left to pay after a step.
+    // The cost that remains after a step.
     let rest = |edge: &Edge| if inside(edge.to) { best[edge.to as usize] } else { 0 };
     let first = (0..graph.states() as u32)
         .filter(|&state| !inside(state))
         .flat_map(|state| graph.charged(state).filter(|edge| edge.p == p))
-        // The first of the dearest: states are numbered by how far they are from the start.
+        // The first of the most expensive walks: states are numbered by how far they are from the
+        // start.
         .reduce(|a, b| if price(&b) + rest(&b) > price(&a) + rest(&a) { b } else { a });
     let Some(first) = first else { return Dearest::Bounded(0, Vec::new()) };
     let mut walk = vec![first];
@@ -66,7 +68,8 @@ pub(crate) fn dearest(graph: &Graph, p: usize) -> Dearest {
     Dearest::Bounded(u64::from(price(&first) + rest(&first)), walk)
 }
 
-/// The shortest way from a state along steps that are `allowed` to and over one that is `wanted`.
+/// Returns the shortest way from a state along `allowed` steps, up to and including a `wanted`
+/// step.
 fn way(
     graph: &Graph,
     start: u32,

@@ -1,5 +1,5 @@
-//! From searches to verdicts: what the properties that are asked for need is found out first, then
-//! done, once for all of them, then every property gets its verdict.
+//! From searches to verdicts. First it is found out what the requested properties need. Then that
+//! is done once for all of them, and every property gets its verdict.
 
 use std::{
     cell::Cell,
@@ -29,20 +29,21 @@ use crate::{
     trace::Trace,
 };
 
-/// How a property is decided.
+/// The way in which a property is decided.
 #[derive(Clone, Copy, Debug)]
 enum Way {
-    /// By the search itself: the event violates it.
+    /// By the search itself: this event violates the property.
     Safety(u16),
-    /// By the automata, and if they do not tell, on the graph: the process leaves the section.
+    /// By the automata; if these do not settle it, on the graph: whether the process leaves the
+    /// section.
     Section,
     /// On the graph, by where processes can be kept from the critical section.
     Progress,
-    /// On the graph, by which process overtakes which.
+    /// On the graph, by which process overtakes which other process.
     Order,
     /// On the graph, by which processes are enabled.
     Enabling,
-    /// By a second search that remembers something, in which the event violates it.
+    /// By a second search with remembered facts, in which the event violates the property.
     Remembering(Ghost, u16),
 }
 
@@ -63,8 +64,8 @@ impl Way {
     }
 }
 
-/// The property that a section is bounded, if it is part of this one: a doorway that waits fixes no
-/// order.
+/// Returns the property that a section is bounded, if it is part of this property: a doorway that
+/// waits fixes no order.
 fn bounded_section(property: Property) -> Option<(Property, Region)> {
     match property {
         Property::BoundedExit => Some((Property::BoundedExit, Region::Exit)),
@@ -77,7 +78,7 @@ fn bounded_section(property: Property) -> Option<(Property, Region)> {
     }
 }
 
-/// The event that violates a property of safety; 0 for the others.
+/// Returns the event that violates a safety property; 0 for other properties.
 pub(super) fn safety_event(property: Property) -> u16 {
     match property {
         Property::MutualExclusion => event::MEETS,
@@ -94,14 +95,14 @@ pub(super) struct Numbered {
     pub(super) numbers: Numbers,
 }
 
-/// Draws the conclusions from the first search, and makes a second one where something has to be
-/// remembered.
+/// Draws the conclusions from the first search, and makes a second one for properties that need
+/// remembered facts.
 pub(super) struct Conclude<'a, 's> {
     pub(super) subject: &'a dyn Subject,
     pub(super) options: &'a Options,
     pub(super) search: Search<'a, 's>,
     started: Instant,
-    /// How long the search had taken before it was interrupted.
+    /// The time that the search had taken before it was interrupted.
     pub(super) before: Duration,
     pub(super) timings: &'a Timings,
     /// Whether more memory, or a search of more states, may decide more.
@@ -121,7 +122,7 @@ impl<'a, 's> Conclude<'a, 's> {
     }
 }
 
-/// What was found on the graph for all properties together.
+/// The facts found on the graph for all properties together.
 struct Facts {
     numbered: Numbered,
     kept: Kept,
@@ -144,7 +145,7 @@ impl Then for Conclude<'_, '_> {
             end => !matches!(end, End::Violation(_)),
         };
         let shared_values = match &searched.end {
-            // That takes a while, and a search that is interrupted is to end.
+            // Counting takes a while, and an interrupted search is to end.
             End::Cancelled => 0,
             _ => {
                 self.timings.stage("shared values", || searched.shared_values(self.search.workers))
@@ -188,8 +189,8 @@ impl Conclude<'_, '_> {
             .iter()
             .map(|&property| (property, Way::of(property, self.subject)))
             .collect();
-        // What needs the graph is decided first, so that the graph is gone before a second search
-        // needs its room.
+        // Properties that need the graph are decided first, so that the graph is gone before a
+        // second search needs its memory.
         let exhausted = matches!(searched.end, End::Exhausted);
         let open = if exhausted { self.open_sections(searched, &asked) } else { Vec::new() };
         let facts = exhausted.then(|| self.facts(searched, &asked, &open)).flatten();
@@ -215,8 +216,9 @@ impl Conclude<'_, '_> {
         first.into_iter().zip(&asked).map(rest).collect()
     }
 
-    /// The properties of bounded sections that are part of those asked for and that the automata do
-    /// not settle. Most doorways and exit sections end whatever the memory answers.
+    /// Returns the bounded-section properties that the automata do not settle, of those that are
+    /// part of the requested properties. Most doorways and exit sections end whatever the memory
+    /// answers.
     fn open_sections<const W: usize>(
         &self,
         searched: &Searched<'_, '_, W>,
@@ -235,8 +237,8 @@ impl Conclude<'_, '_> {
             .collect()
     }
 
-    /// The verdict on a property if a section is not bounded that it says is; `bounded` says that
-    /// alone.
+    /// Returns the verdict on a property that says that a section is bounded, if the section is
+    /// not. `bounded` is the property that says only that.
     fn unbounded<const W: usize>(
         &self,
         searched: &Searched<'_, '_, W>,
@@ -259,7 +261,8 @@ impl Conclude<'_, '_> {
         })
     }
 
-    /// The verdict that follows from the first search and what was found on its graph.
+    /// Returns the verdict that follows from the first search and from the facts found on its
+    /// graph.
     fn first_verdict<const W: usize>(
         &self,
         searched: &Searched<'_, '_, W>,
@@ -300,7 +303,7 @@ impl Conclude<'_, '_> {
         })
     }
 
-    /// Builds the graph and finds on it what the properties ask for; `None` if nothing is asked, or
+    /// Builds the graph and finds on it what the properties need; `None` if they need nothing, or
     /// there are too many states.
     fn facts<const W: usize>(
         &self,
@@ -339,8 +342,8 @@ impl Conclude<'_, '_> {
         Some(Facts { numbered, kept, overtakings, enabling })
     }
 
-    /// The graph of a search; `None` if there are too many states, or more than memory holds a
-    /// graph of.
+    /// Returns the graph of a search; `None` if there are too many states, or the graph does not
+    /// fit in memory.
     pub(super) fn numbered<const W: usize>(
         &self,
         searched: &Searched<'_, '_, W>,
@@ -370,7 +373,7 @@ impl Conclude<'_, '_> {
         kept::look(graph, &wanted, &|state| numbers.depth(state), self.search.workers, self.timings)
     }
 
-    /// The verdict that follows from what was found on the graph.
+    /// Returns the verdict that follows from the facts found on the graph.
     fn on_graph<const W: usize>(
         &self,
         searched: &Searched<'_, '_, W>,
@@ -394,8 +397,8 @@ impl Conclude<'_, '_> {
         }
     }
 
-    /// The verdict on a property of progress; of those that are not violated there is nothing to
-    /// show.
+    /// Returns the verdict on a property of progress; a property that is not violated has nothing
+    /// to show.
     pub(super) fn progress<const W: usize>(
         &self,
         searched: &Searched<'_, '_, W>,
@@ -412,7 +415,7 @@ impl Conclude<'_, '_> {
         }
     }
 
-    /// The verdict on a property of order that is violated on the graph.
+    /// Returns the verdict on a property of order that is violated on the graph.
     fn overtaken<const W: usize>(
         &self,
         searched: &Searched<'_, '_, W>,
@@ -435,7 +438,7 @@ impl Conclude<'_, '_> {
         })
     }
 
-    /// A violation, if `run` finds a run of it with true values.
+    /// Returns a violation, if `run` finds a run of it with true values.
     pub(super) fn showing(
         &self,
         property: Property,

@@ -1,6 +1,6 @@
-//! The values that a register may hold: those that a read may return that overlaps a write of a
-//! safe register. What is written has to be among them, or such a read could not return what was
-//! just written.
+//! The domain of a register: the values that a read may return that overlaps a write of a safe
+//! register. Every written value has to be among them. Otherwise such a read could not return what
+//! was just written.
 
 use doorway_core::{
     RegisterKind, Ticket,
@@ -9,13 +9,13 @@ use doorway_core::{
 
 use crate::fault::Fault;
 
-/// What is known of the values that a register may hold.
+/// What is known about the domain of a register.
 pub(crate) enum Domain {
-    /// These, as declared.
+    /// The declared values.
     Declared(Vec<Box<dyn Erased>>),
-    /// Those of its type, and it matters.
+    /// The values of the register's type, and these matter.
     Type,
-    /// Any: no read returns a value that was not written.
+    /// Any value: no read returns a value that was not written.
     Any,
 }
 
@@ -28,8 +28,9 @@ impl Domain {
         }
     }
 
-    /// Returns every value that an overlapping read may return, with these tickets; `None` if there
-    /// are too many. `any` is some value of the register.
+    /// Returns every value that an overlapping read may return, with these tickets.
+    ///
+    /// `None` if there are too many. `any` is some value of the register.
     pub(crate) fn values(
         &self,
         any: &dyn Erased,
@@ -69,7 +70,7 @@ impl Domain {
     }
 }
 
-/// A list of values in words, cut short if it is long.
+/// Returns a list of values in words, cut short if it is long.
 fn listed(values: &[Box<dyn Erased>]) -> String {
     const FEW: usize = 8;
     let all: Vec<String> = values.iter().map(|value| value.text()).collect();

@@ -1,15 +1,15 @@
-//! FIFO enabling and avoidance of k-deadlock (paper 003, sections 3.3 and 3.4), on the graph of all
-//! reachable states.
+//! FIFO enabling and avoidance of k-deadlock (Fischer et al. 1985, sections 3.3 and 3.4), on the
+//! graph of all reachable states.
 //!
 //! The regions are R = remainder, T = doorway or waiting, C = critical, E = exit. For a region Z, a
 //! process is *Z-enabled* in a state if it is in Z, or gets there by taking steps of its own,
-//! whatever the others do. It is *T-waiting* if it is in T and not C-enabled, *E-waiting* if it is
-//! in E and not R-enabled. Nothing here is about fairness: every schedule counts, and who takes no
-//! more steps has failed.
+//! whatever the other processes do. It is *T-waiting* if it is in T and not C-enabled, and
+//! *E-waiting* if it is in E and not R-enabled. There is no fairness here: every schedule counts,
+//! and a process that takes no more steps has failed.
 //!
 //! Two things are not in the paper. With passages bounded, a process that has made its own takes no
-//! more steps; it stays in R and is not C-enabled. And a process that gives up its wait is not kept
-//! from entering by anybody, so its own giving up does not count against its being enabled.
+//! more steps; it stays in R and is not C-enabled. And no process keeps a process that gives up its
+//! wait from entering, so its own giving up does not count against its being enabled.
 
 use std::collections::VecDeque;
 
@@ -21,19 +21,19 @@ use super::{
 };
 use crate::subject::Region;
 
-/// Who is enabled in which state; sets of processes are bits.
+/// Which processes are enabled in which state; sets of processes are bits.
 pub(crate) struct Enabling {
     /// For every state, the processes that are **not** C-enabled.
     pub(crate) kept_out: Vec<u16>,
     /// For every state, the processes that are **not** R-enabled.
     kept_in: Vec<u16>,
-    /// For every state, the processes that are T-waiting or E-waiting; which of the two, its region
-    /// says.
+    /// For every state, the processes that are T-waiting or E-waiting; the region of a process says
+    /// which of the two it is.
     waiting: Vec<u16>,
 }
 
 impl Enabling {
-    /// Adds the rest to the processes that are not C-enabled.
+    /// Computes the rest from the processes that are not C-enabled.
     pub(crate) fn of(graph: &Graph, kept_out: Vec<u16>, workers: usize) -> Self {
         let kept_in = not_enabled(graph, Region::Remainder, workers);
         let waiting = (0..graph.states() as u32)
@@ -49,7 +49,7 @@ impl Enabling {
         Self { kept_out, kept_in, waiting }
     }
 
-    /// The processes that are T-waiting and those that are E-waiting.
+    /// Returns the processes that are T-waiting and those that are E-waiting.
     pub(crate) fn waiting(&self, graph: &Graph, state: u32) -> (u32, u32) {
         let all = u32::from(self.waiting[state as usize]);
         let leaving = (0..graph.n)
@@ -58,17 +58,17 @@ impl Enabling {
         (all & !leaving, all & leaving)
     }
 
-    /// Whether the step is no progress of anybody: all are in the same regions as before and wait
-    /// as before.
+    /// Returns whether the step is no progress of any process: all processes are in the same
+    /// regions as before and wait as before.
     fn stands_still(&self, graph: &Graph, from: u32, p: usize, to: u32) -> bool {
         graph.region(from, p).letter() == graph.region(to, p).letter()
             && self.waiting[from as usize] == self.waiting[to as usize]
     }
 }
 
-/// A way from the state on which `p` is kept from `goal` for ever, and the loop at its end: none if
-/// it ends where `p` takes no more steps. `None` if there is no such way, which is to say that `p`
-/// is enabled.
+/// Finds a way from the state on which `p` is kept from `goal` for ever, and the loop at its end.
+/// There is no loop if the way ends where `p` takes no more steps. `None` if there is no such way,
+/// which means that `p` is enabled.
 pub(crate) fn kept_from(
     graph: &Graph,
     state: u32,
@@ -103,7 +103,7 @@ pub(crate) fn kept_from(
     Some((walk, Some(Lasso { members, movers: 1 << p, crashed: 0, steps, victim: p })))
 }
 
-/// The shortest way to a state that is wanted.
+/// Returns the shortest way to a wanted state.
 fn shortest(
     graph: &Graph,
     start: u32,
@@ -141,7 +141,7 @@ impl Tree {
         self.came[state as usize].0 != NONE
     }
 
-    /// A state from which ways begin: reached from itself.
+    /// Adds a state from which ways begin: it is reached from itself.
     pub(super) fn plant(&mut self, root: u32) {
         self.came[root as usize] = (root, 0);
     }
@@ -150,7 +150,7 @@ impl Tree {
         self.came[to as usize] = (from, p as u8);
     }
 
-    /// The way to a state from its root.
+    /// Returns the way to a state from its root.
     pub(super) fn walk(&self, mut to: u32) -> Walk {
         let mut walk = Walk::new();
         loop {
@@ -165,21 +165,23 @@ impl Tree {
     }
 }
 
-/// A run in which a process overtakes another.
+/// A run in which a process overtakes another process.
 #[derive(Debug)]
 pub(crate) struct Overtaking {
-    /// Where the overtaker is in its remainder, or in its critical section, while the other waits.
+    /// The state in which the overtaker is in its remainder, or in its critical section, while the
+    /// overtaken process waits.
     pub(crate) start: u32,
-    /// From there to where the overtaker is enabled.
+    /// The walk from there to the state in which the overtaker is enabled.
     pub(crate) walk: Walk,
     pub(crate) overtaker: usize,
     pub(crate) overtaken: usize,
-    /// Whether they are leaving.
+    /// Whether both processes are leaving.
     pub(crate) leaving: bool,
 }
 
-/// A shortest run that violates FIFO enabling, if there is one. `depth` is how many steps a state
-/// is away from the start; states are numbered in that order.
+/// Returns a shortest run that violates FIFO enabling, if there is one.
+///
+/// `depth` is how many steps a state is away from the start; states are numbered in that order.
 pub(crate) fn overtaking(
     graph: &Graph,
     enabling: &Enabling,
@@ -216,9 +218,9 @@ pub(crate) fn overtaking(
     best.map(|(_, overtaking)| overtaking)
 }
 
-/// The shortest run of fewer than `limit` steps that ends with a way from `begins` to `ends`
-/// through states in which all the while `waits` holds: how many steps, where the way begins, and
-/// the way.
+/// Finds the shortest run of fewer than `limit` steps that ends with a way from `begins` to `ends`,
+/// where `waits` holds in all states of the way. Returns the number of steps, where the way begins,
+/// and the way.
 fn overtakes(
     graph: &Graph,
     waits: impl Fn(u32) -> bool,
@@ -228,7 +230,7 @@ fn overtakes(
     limit: usize,
 ) -> Option<(usize, u32, Walk)> {
     let mut tree = Tree::new(graph);
-    // Breadth first from all beginnings at once, each entering the queue when its turn comes.
+    // Breadth first from all beginnings at once; each enters the queue when its turn comes.
     let mut roots =
         (0..graph.states() as u32).filter(|&state| waits(state) && begins(state)).peekable();
     let mut queue: VecDeque<(u32, usize)> = VecDeque::new();
@@ -266,23 +268,23 @@ fn overtakes(
     }
 }
 
-/// A run in which nobody makes progress, although somebody could.
+/// A run in which no process makes progress, although a process could.
 #[derive(Debug)]
 pub(crate) struct Standstill {
-    /// Where it begins.
+    /// The state in which it begins.
     pub(crate) start: u32,
-    /// From there to the loop.
+    /// The walk from there to the loop.
     pub(crate) walk: Walk,
     pub(crate) at: u32,
     pub(crate) lasso: Lasso,
 }
 
-/// A run that exhibits k-deadlock, if there is one; of several, one that begins as early as
+/// Returns a run that exhibits k-deadlock, if there is one; of several, one that begins as early as
 /// possible.
 pub(crate) fn standstill(graph: &Graph, enabling: &Enabling, k: usize) -> Option<Standstill> {
     let still = |from: u32, p: usize, to: u32| enabling.stands_still(graph, from, p, to);
-    // The part in which nobody makes progress for ever, if the state is in one; and whether there
-    // is a way to one.
+    // For each state, the part in which no process makes progress for ever, if the state is in one.
+    // For each part, whether there is a way to such a part.
     let mut part = vec![NONE; graph.states()];
     let mut leads: Vec<bool> = Vec::new();
     let mut start = NONE;
@@ -332,8 +334,8 @@ pub(crate) fn standstill(graph: &Graph, enabling: &Enabling, k: usize) -> Option
     Some(Standstill { start, walk, at, lasso })
 }
 
-/// Whether a run without progress from here exhibits k-deadlock: somebody is T-waiting and the
-/// state is not k-full, or somebody is E-waiting.
+/// Returns whether a run without progress from here exhibits k-deadlock: a process is T-waiting and
+/// the state is not k-full, or a process is E-waiting.
 fn is_to_blame(graph: &Graph, enabling: &Enabling, state: u32, k: usize) -> bool {
     let (entering, leaving) = enabling.waiting(graph, state);
     let enabled = graph.n - enabling.kept_out[state as usize].count_ones() as usize;

@@ -1,14 +1,13 @@
-//! Equivalence of two systems (paper 003, section 3.2): after every schedule, all processes are in
-//! the same regions in both, where the regions are R, T, C and E.
+//! Equivalence of two systems (Fischer et al. 1985, section 3.2): after every schedule, all
+//! processes are in the same regions in both systems. The regions are R, T, C and E.
 //!
-//! The product of the two is explored breadth first, both moved by the same process at each step,
-//! until a step leads to different regions: a shortest schedule on which they differ. States are
-//! compared whole.
+//! The product of the two systems is explored breadth first. At each step the same process moves in
+//! both, until a step leads to different regions: a shortest schedule on which they differ. States
+//! are compared whole.
 //!
-//! Tickets of runs without end are narrowed on each side by its own gap (see `relabel.rs`). Where a
+//! Tickets of runs without end are narrowed on each side by its own gap (see `relabel.rs`). If a
 //! new ticket falls inside a wide gap, several states would have to be explored for one schedule,
-//! and a difference might be between two that belong to different true runs: then nothing is
-//! decided.
+//! and a difference might be between two states of different true runs. Then nothing is decided.
 
 mod product;
 mod side;
@@ -29,74 +28,75 @@ use crate::{
     subject::{Region, Subject},
 };
 
-/// What came of comparing two systems.
+/// The result of comparing two systems.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// Whether every reachable state of the product was explored.
     pub complete: bool,
-    /// How many states of the product were found.
+    /// The number of states of the product that were found.
     pub states: u64,
-    /// How many steps lead from one to another, failed waits included.
+    /// The number of steps between states, failed waits included.
     pub transitions: u64,
     /// The number of steps to the farthest state.
     pub depth: u64,
-    /// How long it took.
+    /// The time that the search took.
     pub elapsed: Duration,
     /// Bytes per stored state, tables included.
     pub bytes_per_state: usize,
-    /// Whether the tickets of one or the other were relabelled.
+    /// Whether the tickets of either system were relabelled.
     pub relabelled: bool,
     /// The distinct values of the whole shared memory of the first system.
     pub shared_values: usize,
     /// The largest number in a register of the first system, unless its tickets were relabelled.
     pub max_register: Option<u64>,
-    /// Whether they are equivalent; `None` if the search could not decide.
+    /// Whether the systems are equivalent; `None` if the search could not decide.
     pub holds: Option<bool>,
-    /// It could not, because it depends on the width of a gap between tickets; with passages
-    /// bounded it will.
+    /// The search could not decide, because the answer depends on the width of a gap between
+    /// tickets. With bounded passages it can decide.
     pub needs_bound: bool,
-    /// How far that was explored, in words.
+    /// How far equivalence was explored, in words.
     pub scope: String,
-    /// A shortest schedule on which they differ.
+    /// A shortest schedule on which the systems differ.
     pub difference: Option<Difference>,
 }
 
 /// A schedule on which two systems differ, replayed uncut on both.
 #[derive(Clone, Debug)]
 pub struct Difference {
-    /// Its steps; the last one makes the difference.
+    /// The steps of the schedule; the last step makes the difference.
     pub steps: Vec<Joint>,
-    /// Where everybody is after it in the first system.
+    /// The region of each process after the schedule in the first system.
     pub first: Vec<Region>,
-    /// Where everybody is after it in the second system.
+    /// The region of each process after the schedule in the second system.
     pub second: Vec<Region>,
 }
 
 /// A step of one process in both systems.
 #[derive(Clone, Debug)]
 pub struct Joint {
-    /// What happens in the first.
+    /// What happens in the first system.
     pub first: Event,
-    /// What happens in the second.
+    /// What happens in the second system.
     pub second: Event,
 }
 
-/// Two systems cannot be compared.
+/// Why two systems cannot be compared.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Incomparable {
-    /// They have different numbers of processes.
+    /// The systems have different numbers of processes.
     #[error("{0} and {1} processes: a schedule has to be one of both systems")]
     Sizes(usize, usize),
     /// A process has a choice.
     #[error("{0}: its processes make choices, and a schedule has to say all that happens")]
     Choices(&'static str),
-    /// One of them cannot be run in the lab.
+    /// One of the systems cannot be run in the lab.
     #[error("{0}: {1}")]
     Fault(&'static str, Fault),
 }
 
-/// Decides whether two systems are equivalent, on atomic registers, with so many passages per
-/// process or any number.
+/// Decides whether two systems are equivalent, on atomic registers.
+///
+/// Each process makes so many passages, or any number.
 ///
 /// ```
 /// use doorway_core::Size;
@@ -110,7 +110,7 @@ pub enum Incomparable {
 /// ```
 ///
 /// # Errors
-/// When they cannot be compared.
+/// When the systems cannot be compared.
 pub fn equivalent(
     first: &dyn Subject,
     second: &dyn Subject,
@@ -195,8 +195,8 @@ pub fn equivalent(
     })
 }
 
-/// Runs a schedule on both, with true tickets and without forgetting; `None` unless it is the last
-/// step that makes the difference.
+/// Runs a schedule on both systems, with true tickets and without forgetting; `None` unless the
+/// last step makes the difference.
 fn replay(
     first: &dyn Subject,
     second: &dyn Subject,

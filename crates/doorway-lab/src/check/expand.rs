@@ -1,6 +1,6 @@
-//! The successors of a state: for every process, every move that it may make.
+//! Finds the successors of a state: every move of every process.
 //!
-//! Each worker keeps a flat copy of what has been learned and asks the shared [`Space`] only for
+//! Each worker keeps a flat copy of what has been learned. It asks the shared [`Space`] only for
 //! what it has not met before, so the hot path is a few table lookups per move.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,51 +25,51 @@ use crate::{
     subject::{Region, conflict},
 };
 
-/// What the search is about.
+/// The rules of a search.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     pub(crate) k: usize,
     /// Whether passages are counted.
     pub(crate) bounded: bool,
-    /// A process whose passages are not.
+    /// A process whose passages are not counted.
     pub(crate) endless: Option<usize>,
-    /// How many attempts of a passage are followed, if they are counted: who begins one more takes
-    /// no further step.
+    /// How many attempts of a passage are followed, if attempts are counted: a process that begins
+    /// one more takes no further step.
     pub(crate) retries: Option<u32>,
-    /// How many kills there may be, if they are counted.
+    /// How many kills there may be, if kills are counted.
     pub(crate) kills: Option<u32>,
     pub(crate) kind: RegisterKind,
     pub(crate) relabel: bool,
-    /// Gaps between tickets from here on are not told apart.
+    /// Gaps between tickets from this size on are not distinguished.
     pub(crate) gap: u32,
     /// What is remembered beside the states.
     pub(crate) ghost: Ghost,
     /// The largest number that a register may hold.
     pub(crate) bound: Option<u64>,
-    /// Whose remote references are noticed, in which model.
+    /// The remote references that are noticed, if any.
     pub(crate) charge: Option<Charge>,
 }
 
 impl Rules {
-    /// Whether the passages of `p` are counted.
+    /// Returns whether the passages of `p` are counted.
     pub(crate) fn counts(&self, p: usize) -> bool {
         self.bounded && self.endless != Some(p)
     }
 }
 
-/// In which model remote references are noticed. The rules are those of
+/// The model in which remote references are noticed. The rules are those of
 /// [`Meter`](crate::cost::Meter).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Charge {
-    /// DSM: everybody's.
+    /// DSM: the references of all processes.
     Homes,
-    /// CC: those of one process, of which it is remembered which copies are valid.
+    /// CC: the references of one process; the search remembers which of its copies are valid.
     Caches(usize),
 }
 
-/// Things to notice about a step.
+/// The events to notice about a step.
 pub(crate) mod event {
-    // In the low byte, those that the process and its register show.
+    // In the low byte: events that the process and its register show.
     /// The process leaves its remainder.
     pub(crate) const BEGINS: u16 = 1;
     /// The process enters the critical section.
@@ -78,15 +78,16 @@ pub(crate) mod event {
     pub(crate) const ABANDONS: u16 = 1 << 2;
     /// A register holds more than it may.
     pub(crate) const EXCEEDS: u16 = 1 << 3;
-    /// The process is in its remainder again; noticed if something is remembered.
+    /// The process is in its remainder again; noticed if the search remembers something beside the
+    /// states.
     pub(crate) const LEAVES: u16 = 1 << 4;
-    /// The process reads the register that an invariant is about, where it says.
+    /// The process reads the register of an invariant in the line that the invariant names.
     pub(crate) const LOOKS: u16 = 1 << 5;
-    /// The register that an invariant is about changes.
+    /// The register of an invariant changes.
     pub(crate) const CHANGES: u16 = 1 << 6;
     /// The process begins another attempt; noticed if attempts are counted.
     pub(crate) const RETRIES: u16 = 1 << 7;
-    // In the high byte, those that take a look at the others.
+    // In the high byte: events that need a look at the other processes.
     /// Two processes are in the critical section.
     pub(crate) const MEETS: u16 = 1 << 8;
     /// More than k processes are in the critical section.
@@ -94,7 +95,7 @@ pub(crate) mod event {
     /// Two processes of different sessions are in the critical section.
     pub(crate) const MIXED: u16 = 1 << 10;
     /// A new ticket fell inside a wide gap: whether the step can be made with true tickets depends
-    /// on how wide it is.
+    /// on the width of the gap.
     pub(crate) const GUESSES: u16 = 1 << 13;
     /// The step is a remote reference.
     pub(crate) const REMOTE: u16 = 1 << 14;
@@ -106,22 +107,22 @@ pub(crate) mod event {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step<const W: usize> {
     pub(crate) p: usize,
-    /// Which of the process's moves.
+    /// The index of the move of the process.
     pub(crate) index: u32,
-    /// What an overlapping read returned, if this was one.
+    /// What an overlapping read returned, if the step was one.
     pub(crate) garbage: Option<Garbage>,
     pub(crate) events: u16,
-    /// The processes that it overtakes, as bits, where that has been found out.
+    /// The processes that it overtakes, as bits, if that has been found.
     pub(crate) overtaken: u32,
     pub(crate) key: Key<W>,
 }
 
-/// What takes the steps from a state.
+/// Takes the steps from a state.
 pub(crate) trait Sink<const W: usize> {
-    /// A step.
+    /// Takes a step.
     fn step(&mut self, step: Step<W>);
 
-    /// A step at which there is nothing to notice: nearly all of them.
+    /// Takes a step without events: nearly all steps.
     #[inline(always)]
     fn plain(&mut self, p: usize, index: u32, key: Key<W>) {
         self.step(Step { p, index, garbage: None, events: 0, overtaken: 0, key });
@@ -143,10 +144,10 @@ pub(crate) enum Garbage {
     Position(Position),
 }
 
-/// Why successors could not be computed.
+/// The reason why successors could not be computed.
 #[derive(Debug)]
 pub(crate) enum Interrupt {
-    /// A number does not fit its field: the states have to be packed anew.
+    /// A number does not fit its field: the states have to be packed again.
     Narrow,
     /// The algorithm cannot be explored.
     Fault(Fault),
@@ -186,7 +187,7 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
         }
     }
 
-    /// The state in which everything starts; `passages` is how many each process may make.
+    /// Returns the initial state; `passages` is how many passages each process may make.
     pub(crate) fn initial(&self, passages: u32) -> Key<W> {
         let mut key = Plan::empty();
         for (p, field) in self.plan.passages.iter().enumerate() {
@@ -197,14 +198,14 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
         key
     }
 
-    /// Where process `p` is.
+    /// Returns the region of process `p`.
     #[inline(always)]
     pub(crate) fn region(&mut self, key: &Key<W>, p: usize) -> Region {
         let local = self.plan.locals[p].get(key);
         self.local(p, local).region
     }
 
-    /// What process `p` has asked for.
+    /// Returns the session that process `p` has asked for.
     pub(crate) fn session(&mut self, key: &Key<W>, p: usize) -> Session {
         let local = self.plan.locals[p].get(key);
         self.local(p, local).session
@@ -239,7 +240,7 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
                         continue;
                     }
                     self.plan.kills.set(&mut next, killed + 1);
-                    // Who takes its place makes the passage in its stead.
+                    // The process that takes its place makes the passage instead.
                     if self.rules.counts(p) {
                         self.plan.passages[p].set(&mut next, self.plan.passages[p].get(key) + 1);
                     }
@@ -268,7 +269,7 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
         Ok(())
     }
 
-    /// Whether the step is a remote reference; notes in `next` what it does to the copies.
+    /// Returns whether the step is a remote reference; updates the copies in `next`.
     fn charge(&self, charge: Charge, p: usize, step: HotMove, next: &mut Key<W>) -> u16 {
         if step.register == NO_REGISTER {
             return 0;
@@ -289,7 +290,7 @@ impl<'a, 's, const W: usize> Expander<'a, 's, W> {
         if remote { event::REMOTE } else { 0 }
     }
 
-    /// Counts passages, remembers what is to be remembered, notices violations.
+    /// Counts passages, updates what is remembered, and notices violations.
     fn finish(&mut self, mut step: Step<W>, sink: &mut impl Sink<W>) {
         let notable = event::BEGINS
             | event::ENTERS

@@ -1,9 +1,9 @@
 //! Breadth-first search over all interleavings, level by level, by as many workers as there are
 //! cores.
 //!
-//! The workers share one table of states. Each takes a piece of the current level, expands it, and
-//! puts the successors into the table a batch at a time; whoever is first to put a state there has
-//! it in its part of the next level.
+//! The workers share one table of states. Each worker takes a piece of the current level, expands
+//! it, and puts the successors into the table a batch at a time. The worker that is first to put a
+//! state there has the state in its part of the next level.
 
 use std::{
     io,
@@ -26,18 +26,18 @@ use super::{
 };
 use crate::fault::Fault;
 
-/// How many keys are looked up at once.
+/// The number of keys that are looked up at once.
 const BATCH: usize = 256;
-/// How many pieces of a level each worker gets, about: large pieces keep together what belongs
-/// together, small ones keep everybody busy to the end.
+/// The approximate number of pieces of a level per worker. Large pieces keep related states
+/// together; small pieces keep all workers busy to the end.
 const PIECES: usize = 12;
-/// How many successors are remembered as passed on already: as many as the processor's nearest
-/// caches hold.
+/// The number of successors that are remembered as passed on already: as many as the processor's
+/// nearest caches hold.
 const RECENT: usize = 1 << 13;
-/// Levels with fewer states are not worth a thread.
+/// A level with fewer states is not worth a thread.
 const SMALL: usize = 2048;
 
-/// A step that must not be.
+/// A step that violates a property.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Found<const W: usize> {
     /// The key before the step.
@@ -50,15 +50,15 @@ pub(crate) struct Found<const W: usize> {
 /// Why a search ended.
 #[derive(Debug)]
 pub(crate) enum End<const W: usize> {
-    /// There is nothing more.
+    /// There are no more states.
     Exhausted,
-    /// Something that is watched for happened; no shorter run shows it.
+    /// A watched event happened; no shorter run shows it.
     Violation(Found<W>),
-    /// There are more states than wanted.
+    /// There are more states than the limit.
     Full,
-    /// The watcher asked for it.
+    /// The watcher cancelled the search.
     Cancelled,
-    /// Neither memory nor disk holds more states; says what the system said.
+    /// Neither memory nor disk holds more states; with the message of the system.
     NoRoom(String),
     /// A number outgrew its field.
     Narrow,
@@ -66,12 +66,12 @@ pub(crate) enum End<const W: usize> {
     Fault(Fault),
 }
 
-/// All that a search needs to know.
+/// The parameters of a search.
 pub(crate) struct Task<'a, 's, const W: usize> {
     pub(crate) space: &'a Mutex<Space<'s>>,
     pub(crate) plan: &'a Plan,
     pub(crate) rules: Rules,
-    /// Which events are violations.
+    /// The events that are violations.
     pub(crate) watch: u16,
     pub(crate) max_states: u64,
     pub(crate) workers: usize,
@@ -80,11 +80,11 @@ pub(crate) struct Task<'a, 's, const W: usize> {
     pub(crate) keeper: Option<&'a Keeper>,
 }
 
-/// Explores until there is nothing more, or a reason to stop; `transitions` counts the steps of
+/// Explores until there are no more states, or a reason to stop; `transitions` counts the steps of
 /// finished levels.
 ///
-/// A level that could not be finished because a number outgrew its field is left as it is, with
-/// what was found from it in the last level: to be expanded again under a wider plan.
+/// A level that is not finished because a number outgrew its field stays as it is, with its
+/// successors so far in the last level. It is expanded again under a wider plan.
 pub(crate) fn explore<const W: usize>(
     task: &Task<'_, '_, W>,
     store: &mut Store<W>,
@@ -107,7 +107,7 @@ pub(crate) fn explore<const W: usize>(
             }
             Err(Halt::Cancelled) => {
                 keep(task, store, *transitions);
-                // As after a finished level, in which this one is the last to count.
+                // As after a finished level: this level is the last one that counts.
                 store.levels.push(Vec::new());
                 return End::Cancelled;
             }
@@ -115,7 +115,7 @@ pub(crate) fn explore<const W: usize>(
         let new = store.levels.last().map_or(0, size);
         *transitions +=
             workers.iter_mut().map(|worker| std::mem::take(&mut worker.transitions)).sum::<u64>();
-        // The least of them, so that the answer does not depend on which worker was faster.
+        // The smallest violation, so that the answer does not depend on which worker was faster.
         let found = workers.iter().filter_map(|worker| worker.found).min();
         store.levels.push(Vec::new());
         let states = task.progress.states.fetch_add(new as u64, Relaxed) + new as u64;
@@ -143,8 +143,8 @@ pub(crate) fn explore<const W: usize>(
     }
 }
 
-/// Says how far the search is at its beginning, which may be anywhere; and how it ends, if it has
-/// ended.
+/// Reports the progress of a search at its beginning, which may be anywhere. Returns how it ended,
+/// if it has ended.
 fn resumed<const W: usize>(task: &Task<'_, '_, W>, store: &Store<W>) -> Option<End<W>> {
     let [before @ .., next] = &store.levels[..] else { unreachable!("there is a level to expand") };
     let states: usize = before.iter().map(size).sum();
@@ -162,7 +162,7 @@ fn resumed<const W: usize>(task: &Task<'_, '_, W>, store: &Store<W>) -> Option<E
     }
 }
 
-/// Writes a search that stops to its file, if it has one.
+/// Writes a stopped search to its file, if it has one.
 fn keep<const W: usize>(task: &Task<'_, '_, W>, store: &Store<W>, transitions: u64) {
     if let Some(keeper) = task.keeper {
         let kept = keeper.save(task.space, task.plan, &store.levels, &[], transitions);
@@ -177,7 +177,7 @@ enum Halt {
     Cancelled,
 }
 
-/// Expands the last level but one into the last.
+/// Expands the last level but one into the last level.
 fn expand_level<const W: usize>(
     task: &Task<'_, '_, W>,
     store: &mut Store<W>,
@@ -193,8 +193,8 @@ fn expand_level<const W: usize>(
     result
 }
 
-/// The same into the parts of the workers. Whenever one of them cannot go on, all pause until it
-/// can.
+/// Expands a level into the parts of the workers. Whenever a worker cannot go on, all workers pause
+/// until it can.
 fn fill_level<const W: usize>(
     task: &Task<'_, '_, W>,
     store: &mut Store<W>,
@@ -208,7 +208,7 @@ fn fill_level<const W: usize>(
             task.workers,
             &next,
         );
-        // Levels grow and shrink slowly: the next one will be about as large as this.
+        // Levels grow and shrink slowly: the next level has about as many states as this one.
         let likely = (frontier.total / task.workers).saturating_sub(workers[0].next.len());
         workers
             .iter_mut()
@@ -228,7 +228,7 @@ fn fill_level<const W: usize>(
         let mut troubles: Vec<Halt> =
             workers.iter_mut().filter_map(|worker| worker.trouble.take()).collect();
         if !troubles.is_empty() {
-            // A fault says more than that something else went wrong as well.
+            // A fault is more informative than other trouble.
             let fault = troubles
                 .iter()
                 .position(|trouble| matches!(trouble, Halt::Trouble(Interrupt::Fault(_))));
@@ -254,12 +254,12 @@ fn fill_level<const W: usize>(
     }
 }
 
-/// Says that there is no room for more states, and where.
+/// Returns a message that there is no room for more states, and where.
 fn no_room<const W: usize>(task: &Task<'_, '_, W>, error: &io::Error) -> String {
     format!("{} in {}", error, task.room.directory().display())
 }
 
-/// The states of the level that is being expanded, dealt out in pieces.
+/// The states of the level that is being expanded, in pieces for the workers.
 struct Frontier<'l, const W: usize> {
     parts: &'l [Part<W>],
     total: usize,
@@ -273,7 +273,7 @@ impl<'l, const W: usize> Frontier<'l, W> {
         Self { parts, total, piece: total / (workers * PIECES) + 1, next }
     }
 
-    /// The next piece that no worker has taken.
+    /// Takes the next piece that no worker has taken.
     fn take(&self) -> Range<usize> {
         let start = self.next.0.fetch_add(self.piece, Relaxed).min(self.total);
         start..(start + self.piece).min(self.total)
@@ -297,16 +297,16 @@ struct Shared<'l, const W: usize> {
     stop: AtomicBool,
 }
 
-/// What one worker has at hand, on cache lines of its own: it is written all the time.
+/// The state of one worker, on cache lines of its own because it is written all the time.
 #[repr(align(128))]
 struct Worker<'a, 's, const W: usize> {
     expander: Expander<'a, 's, W>,
-    /// What is left of the piece that it has taken.
+    /// The rest of the piece that the worker has taken.
     piece: Range<usize>,
     /// Successors that are not in the table yet.
     batch: Vec<(Key<W>, u64)>,
     recent: Vec<Key<W>>,
-    /// The states that it was first to find.
+    /// The states that this worker was first to find.
     next: Part<W>,
     transitions: u64,
     found: Option<Found<W>>,
@@ -327,12 +327,12 @@ impl<'a, 's, const W: usize> Worker<'a, 's, W> {
         }
     }
 
-    /// Whether it stopped before it was done.
+    /// Returns whether the worker stopped before it was done.
     fn is_paused(&self) -> bool {
         !self.batch.is_empty() || !self.piece.is_empty()
     }
 
-    /// Expands pieces of the level until there are none, or there is trouble or no room.
+    /// Expands pieces of the level until there are no more, or there is trouble or no room.
     fn work(&mut self, task: &Task<'_, '_, W>, shared: &Shared<'_, W>) {
         while !shared.stop.load(Relaxed) {
             if self.piece.is_empty() {
@@ -354,10 +354,10 @@ impl<'a, 's, const W: usize> Worker<'a, 's, W> {
         }
     }
 
-    /// Puts the batch into the table, or asks for a larger one; and pauses if there is anything
+    /// Puts the batch into the table, or requests a larger table. Then pauses if there is anything
     /// else to do.
     fn flush(&mut self, task: &Task<'_, '_, W>, shared: &Shared<'_, W>) {
-        // Others may be about to put in as much as this, and have not counted it yet.
+        // Other workers may be about to put in as many keys, and have not counted them yet.
         let full = shared.table.is_full((self.batch.len() + BATCH) * task.workers);
         if full || task.progress.cancel.load(Relaxed) || task.keeper.is_some_and(Keeper::is_due) {
             shared.stop.store(true, Relaxed);

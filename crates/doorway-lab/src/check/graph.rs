@@ -13,33 +13,33 @@ use super::{
 };
 use crate::subject::Region;
 
-/// Bits of an edge that name its target; the rest name the process.
+/// The bits of an edge that name its target; the remaining bits name the process.
 const TARGET_BITS: u32 = 28;
-/// More states than this have no graph.
+/// The largest number of states of a graph.
 pub(crate) const MAX_STATES: usize = 1 << TARGET_BITS;
-/// Passes over the graph that run at the same time at most: each takes up to sixteen bytes for
+/// The largest number of passes over the graph at the same time: each takes up to sixteen bytes for
 /// every state.
 pub(crate) const MOST_AT_ONCE: usize = 4;
-/// More processes than this have no graph.
+/// The largest number of processes of a graph.
 pub(crate) const MAX_PROCESSES: usize = 16;
 
 /// The graph: states are numbers, edges carry the process that steps.
 pub(crate) struct Graph {
     offsets: Vec<u64>,
     edges: Vec<u32>,
-    /// For every edge whether it is a remote reference, if that is noticed.
+    /// For every edge, whether it is a remote reference, if references are noticed.
     remote: Vec<bool>,
-    /// Four bits per process.
+    /// The regions of the processes, four bits for each process.
     regions: Vec<u64>,
     /// For every state, the processes that no active process keeps out (see
-    /// [`Expander::unopposed`]), if that is wanted.
+    /// [`Expander::unopposed`]), if requested.
     unopposed: Vec<u16>,
-    /// The steps with which passages begin while others wait, in the order of the states, if that
-    /// is wanted.
+    /// The steps with which passages begin while other processes wait, in the order of the states,
+    /// if requested.
     pub(crate) beginnings: Vec<Beginning>,
     pub(crate) n: usize,
-    /// Every run in it is a true one. Where a new ticket has fallen inside a gap of unknown width,
-    /// it may not be.
+    /// Whether every run in the graph is a true run. If a new ticket has fallen inside a gap of
+    /// unknown width, a run may not be.
     pub(crate) exact: bool,
 }
 
@@ -50,8 +50,8 @@ pub(crate) struct Extras {
     pub(crate) beginnings: bool,
 }
 
-/// A step with which a process begins a passage while others are through their doorways; sets of
-/// processes are bits.
+/// A step with which a process begins a passage while other processes are through their doorways;
+/// sets of processes are bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Beginning {
     pub(crate) from: u32,
@@ -69,12 +69,12 @@ pub(crate) struct Edge {
     pub(crate) from: u32,
     pub(crate) p: usize,
     pub(crate) to: u32,
-    /// It is a remote reference, if that is noticed.
+    /// Whether the step is a remote reference, if references are noticed.
     pub(crate) remote: bool,
 }
 
-/// The bytes that the numbers and the graph of a search take while it is built and looked at,
-/// about.
+/// Returns about how many bytes the numbers and the graph of a search take, while the graph is
+/// built and used.
 pub(crate) fn bytes<const W: usize>(
     searched: &Searched<'_, '_, W>,
     extras: Extras,
@@ -82,14 +82,15 @@ pub(crate) fn bytes<const W: usize>(
 ) -> u64 {
     let (states, edges) = (searched.store.states() as u64, searched.transitions);
     let unopposed = if extras.unopposed { size_of::<u16>() } else { 0 };
-    // As if every second state had one.
+    // Assumes that every second state has one.
     let beginnings = if extras.beginnings { size_of::<Beginning>() / 2 } else { 0 };
     let per_state = 2 * size_of::<u64>() + unopposed + beginnings;
     let graph =
         (states * per_state as u64).saturating_add(edges.saturating_mul(size_of::<u32>() as u64));
-    // Finding components takes up to 16 bytes for each state and process, following claims no more.
+    // Finding components takes up to 16 bytes for each state and process; following claims takes no
+    // more.
     let looks = states * (16 * workers.min(MOST_AT_ONCE) + size_of::<u16>()) as u64;
-    // The graph is there twice while its pieces are put together; nothing reads it before that.
+    // The graph exists twice while its pieces are put together; nothing reads it before that.
     searched.store.numbers_bytes().saturating_add(graph.saturating_add(graph.max(looks)))
 }
 
@@ -105,7 +106,7 @@ struct Part {
     guesses: bool,
 }
 
-/// Successors whose numbers are looked up at once.
+/// The number of successors whose numbers are looked up at once.
 const BATCH: usize = 512;
 
 impl Graph {
@@ -121,7 +122,8 @@ impl Graph {
         }
         let (n, total) = (searched.plan.locals.len(), searched.store.states());
         let pieces = searched.store.pieces();
-        // An expander learns what it needs, so that each worker makes one for all of its pieces.
+        // An expander learns what it needs, so each worker makes one expander for all of its
+        // pieces.
         let expanders = Mutex::new(Vec::new());
         let parts = parallel::each(pieces.len(), workers, |i| {
             let kept = expanders.lock().expect("no worker panics").pop();
@@ -158,12 +160,12 @@ impl Graph {
         Some(graph)
     }
 
-    /// Whether states and processes have numbers in a graph.
+    /// Returns whether states and processes have numbers in a graph.
     pub(crate) fn can_hold<const W: usize>(searched: &Searched<'_, '_, W>) -> bool {
         searched.store.states() < MAX_STATES && searched.plan.locals.len() <= MAX_PROCESSES
     }
 
-    /// A graph with these steps from each state, and the regions of all processes there.
+    /// Makes a graph with these steps from each state, and the regions of all processes there.
     #[cfg(test)]
     pub(crate) fn of_steps(
         steps: &[Vec<(usize, u32)>],
@@ -203,25 +205,25 @@ impl Graph {
         }
     }
 
-    /// Whether nobody active keeps `p` out, who is in its entry section.
+    /// Returns whether no active process keeps `p` out, which must be in its entry section.
     pub(crate) fn is_unopposed(&self, state: u32, p: usize) -> bool {
         self.unopposed[state as usize] >> p & 1 == 1
     }
 
-    /// The steps from a state: who, and where to.
+    /// Returns the steps from a state: the process, and the next state.
     #[inline]
     pub(crate) fn steps(&self, state: u32) -> impl Iterator<Item = (usize, u32)> + '_ {
         let (from, to) = (self.offsets[state as usize], self.offsets[state as usize + 1]);
         self.edges[from as usize..to as usize].iter().map(|edge| split(*edge))
     }
 
-    /// The steps from a state of a graph in which remote references are noticed.
+    /// Returns the steps from a state of a graph in which remote references are noticed.
     pub(crate) fn charged(&self, from: u32) -> impl Iterator<Item = Edge> + '_ {
         let remote = &self.remote[self.offsets[from as usize] as usize..];
         self.steps(from).zip(remote).map(move |((p, to), &remote)| Edge { from, p, to, remote })
     }
 
-    /// The `i`th step from a state.
+    /// Returns the `i`th step from a state.
     #[inline(always)]
     pub(crate) fn step_at(&self, state: u32, i: usize) -> Option<(usize, u32)> {
         let at = self.offsets[state as usize] as usize + i;
@@ -265,7 +267,7 @@ impl Part {
                 if extras.beginnings && step.events & event::BEGINS != 0 {
                     begun.push((part.edges.len(), step.p, step.key));
                 }
-                // The target is put in when the numbers of the whole batch are looked up.
+                // The target is set when the numbers of the whole batch are looked up.
                 part.edges.push((step.p as u32) << TARGET_BITS);
                 batch.push(step.key);
                 part.guesses |= step.events & event::GUESSES != 0;
@@ -305,7 +307,7 @@ impl Part {
         part
     }
 
-    /// Puts the targets into the last edges.
+    /// Sets the targets of the last edges.
     fn resolve<const W: usize>(
         &mut self,
         searched: &Searched<'_, '_, W>,

@@ -1,9 +1,9 @@
-//! One pass over the graph for each process: where can it be kept from a region for ever, and what
-//! does that violate?
+//! Makes one pass over the graph for each process. A pass finds where the process can be kept from
+//! a region for ever, and what that violates.
 //!
-//! The passes of different processes are independent and run at the same time. Each decides all
-//! properties of progress and finds the states in which its process is not enabled to enter, which
-//! `fife` and the enabling properties ask for.
+//! The passes of different processes are independent and run at the same time. Each pass decides
+//! all properties of progress. It also finds the states in which its process is not enabled to
+//! enter, for `fife` and the enabling properties.
 
 use doorway_core::Property;
 
@@ -14,11 +14,11 @@ use super::{
 };
 use crate::{check::parallel, subject::Region};
 
-/// What the passes are to find.
+/// What the passes have to find.
 pub(super) struct Wanted {
     /// Properties of progress.
     pub(super) progress: Vec<Property>,
-    /// Whether it is asked which processes are not enabled to enter.
+    /// Whether to find the processes that are not enabled to enter.
     pub(super) kept_out: bool,
     /// How many processes may crash.
     pub(super) crashes: usize,
@@ -26,10 +26,10 @@ pub(super) struct Wanted {
 
 /// What the passes have found.
 pub(super) struct Kept {
-    /// The properties of progress that are violated, each with the run to show.
+    /// The violated properties of progress, each with the run to show.
     pub(super) lassos: Vec<(Property, Lasso)>,
-    /// For every state, the processes that are not enabled to enter, as bits; empty unless it was
-    /// asked for.
+    /// For every state, the processes that are not enabled to enter, as bits; empty unless
+    /// requested.
     pub(super) kept_out: Vec<u16>,
 }
 
@@ -84,9 +84,10 @@ pub(super) fn look(
     Kept { lassos, kept_out }
 }
 
-/// For every state, the processes that are **not** enabled to get to the region: there is a run
-/// from here in which the process takes steps for ever and is never there, or one after which it
-/// takes none.
+/// Returns for every state the processes that are **not** enabled to get to the region.
+///
+/// A process is not enabled if there is a run from here in which it takes steps for ever and is
+/// never there, or a run after which it takes none.
 pub(super) fn not_enabled(graph: &Graph, goal: Region, workers: usize) -> Vec<u16> {
     let mut kept = vec![0; graph.states()];
     let passes = parallel::each(graph.n, workers.min(MOST_AT_ONCE), |p| {
@@ -106,8 +107,8 @@ pub(super) struct Without<'a> {
 }
 
 /// Visits the strongly connected parts among the included states, in none of which `p` is in
-/// `goal`, every part after all that can be reached from it. Returns the states from which there is
-/// a way to an end.
+/// `goal`. Every part comes after all parts that can be reached from it. Returns the states from
+/// which there is a way to an end.
 pub(super) fn parts_without(
     graph: &Graph,
     p: usize,
@@ -157,7 +158,7 @@ impl States {
         self.0[state as usize / 64] >> (state % 64) & 1 == 1
     }
 
-    /// Puts `p` into the sets of processes of these states.
+    /// Puts `p` into the process sets of these states.
     fn put_into(&self, sets: &mut [u16], p: usize) {
         for (state, set) in sets.iter_mut().enumerate() {
             *set |= u16::from(self.has(state as u32)) << p;

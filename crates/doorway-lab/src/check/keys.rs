@@ -8,10 +8,10 @@ use super::{
     words::Filed,
 };
 
-/// Shorter lists are not worth a file.
+/// A shorter list is not worth a file.
 const SMALL: usize = 1 << 13;
 
-/// Words that are only appended, in memory until that does not suffice.
+/// Words that are only appended, in memory until memory does not suffice.
 #[derive(Default)]
 pub(crate) struct List {
     place: Place,
@@ -30,7 +30,7 @@ impl Default for Place {
 }
 
 impl List {
-    /// Makes sure that so many more words can be appended.
+    /// Reserves space for this many more words.
     pub(crate) fn reserve(&mut self, more: usize, room: &Arc<Room>) -> io::Result<()> {
         let needed = self.len + more;
         match &mut self.place {
@@ -38,8 +38,8 @@ impl List {
             Place::Memory(words, lease) => {
                 let wanted = needed.max(words.capacity() + words.capacity() / 2).max(64);
                 let bytes = (wanted * size_of::<u64>()) as u64;
-                // Until it has moved it may be there twice, so the old lease ends after the new one
-                // has begun.
+                // While the words are moved they may exist twice, so the old lease ends after the
+                // new one has begun.
                 let new = if wanted <= SMALL { Some(None) } else { room.take(bytes).map(Some) };
                 if let Some(new) = new
                     && words.try_reserve_exact(wanted - self.len).is_ok()
@@ -61,7 +61,7 @@ impl List {
         Ok(())
     }
 
-    /// Gives memory back, if it is worth it.
+    /// Gives memory back, if the list is long enough.
     fn spill(&mut self, room: &Arc<Room>) -> io::Result<()> {
         if matches!(self.place, Place::Memory(..)) && self.len > SMALL {
             self.move_to_disk(self.len, room)?;
@@ -70,7 +70,7 @@ impl List {
         Ok(())
     }
 
-    /// Nothing more will be appended: gives back what is only needed for that.
+    /// Gives back what is only needed for appending: no more words will be appended.
     pub(crate) fn seal(&mut self) {
         if let Place::Disk(words) = &mut self.place {
             words.seal();
@@ -87,7 +87,7 @@ impl List {
         self.len += more.len();
     }
 
-    /// All words.
+    /// Returns all words.
     #[inline(always)]
     pub(crate) fn words(&self) -> &[u64] {
         match &self.place {
@@ -97,22 +97,22 @@ impl List {
     }
 }
 
-/// Files grow by pieces of this many words.
+/// Rounds up to whole pieces: files grow by pieces of this many words.
 fn rounded(words: usize) -> usize {
     words.next_multiple_of(1 << 14)
 }
 
-/// The keys of one level that one worker found.
+/// The keys of one level that one worker has found.
 #[derive(Default)]
 pub(crate) struct Part<const W: usize>(List);
 
 impl<const W: usize> Part<W> {
-    /// Keys that have been packed before.
+    /// Makes a part of keys that have been packed before.
     pub(crate) fn new(list: List) -> Self {
         Self(list)
     }
 
-    /// A part with these keys.
+    /// Makes a part with these keys.
     #[cfg(test)]
     pub(crate) fn of(keys: &[Key<W>], room: &Arc<Room>) -> Self {
         let mut part = Self::default();
@@ -121,7 +121,7 @@ impl<const W: usize> Part<W> {
         part
     }
 
-    /// Makes sure that so many more keys can be pushed.
+    /// Reserves space for this many more keys.
     pub(crate) fn reserve(&mut self, more: usize, room: &Arc<Room>) -> io::Result<()> {
         self.0.reserve(more * W, room)
     }
@@ -137,12 +137,12 @@ impl<const W: usize> Part<W> {
         self.0.spill(room)
     }
 
-    /// Nothing more will be pushed.
+    /// Gives back what is only needed for pushing: no more keys will be pushed.
     pub(crate) fn seal(&mut self) {
         self.0.seal();
     }
 
-    /// The words of all keys.
+    /// Returns the words of all keys.
     pub(crate) fn into_list(self) -> List {
         self.0
     }
@@ -170,7 +170,7 @@ impl<'a, const W: usize> IntoIterator for &'a Part<W> {
 mod tests {
     use super::*;
 
-    /// In memory, in files, and moved from one to the other in the middle, a list is the same.
+    /// A list has the same content in memory, in a file, and after a move in the middle.
     #[test]
     fn keys_are_the_same_wherever_they_are() {
         let keys: Vec<Key<3>> = (0..100_000).map(|i| [i, i * i, 7]).collect();

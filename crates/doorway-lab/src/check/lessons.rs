@@ -1,20 +1,20 @@
-//! What was learned of an algorithm, in order: enough to give the same numbers to values and local
-//! states again, and to know again what every move leads to.
+//! What was learned of an algorithm, in order. A replay of these lessons gives values and local
+//! states the same numbers again, and knows again what every move leads to.
 //!
-//! States are kept as numbers, and which number means what depends on the order of learning, which
+//! States are kept as numbers. The meaning of a number depends on the order of learning, which
 //! differs from run to run when several workers learn. So a [checkpoint](super::checkpoint) keeps
 //! the order, and the algorithm is run again in that order. Whether a section ends is decided from
-//! all outcomes that are known, so those that gave no new number are kept as well; and since
-//! nothing is left out, what is tried on stretched tickets is the same again, too.
+//! all known outcomes, so outcomes that gave no new number are kept as well. Nothing is left out,
+//! so what is tried on stretched tickets is the same again, too.
 
 use doorway_core::{Ticket, raw};
 
 use super::{relabel::Map, space::Space};
 
-/// One thing that was learned: an outcome, or something that gave at least one new number.
+/// One lesson: an outcome, or something that gave at least one new number.
 #[derive(Clone, Debug)]
 pub(crate) enum Lesson {
-    /// What comes of a move.
+    /// The outcome of a move.
     Outcome { p: usize, local: u32, index: u32, value: u32 },
     /// What an overlapping read may return.
     Domain { register: u16, ticket: Option<Ticket> },
@@ -29,7 +29,8 @@ const DOMAIN: u64 = 2;
 const VALUE: u64 = 3;
 const LOCAL: u64 = 4;
 
-/// Bits of the first word of a lesson that say what it is; the rest say of what.
+/// The bits of the first word of a lesson that give its kind; the remaining bits say what it is
+/// about.
 const TAG: u32 = 8;
 
 impl Lesson {
@@ -115,7 +116,7 @@ fn decode_map(words: &mut &[u64]) -> Option<Box<Map>> {
 }
 
 impl Space<'_> {
-    /// Learns what was learned before. `None` if it cannot have been: a number is not known yet, or
+    /// Learns a lesson again. `None` if that lesson is impossible: a number is not known yet, or
     /// nothing is new.
     ///
     /// The local states that stand for others have to be [known](Self::merge) by then.

@@ -1,5 +1,5 @@
-//! Minimises the learned automata: bisimilar local states of a process are merged before the search
-//! begins, so that what is dead is forgotten although the algorithm's author has not said so.
+//! Minimises the learned automata: bisimilar local states of a process are merged before the
+//! search. So the search forgets what is dead, although the algorithm's author has not said so.
 //!
 //! Two local states of a process are *bisimilar* if they show the same (region, session, moves) and
 //! every move, for every value that its register may hold, writes the same value and leads to
@@ -14,17 +14,17 @@
 //! bound on its registers, larger values are left out, because a number that is one more than
 //! another would otherwise have no end.
 //!
-//! **What the merging rests on is checked.** Whenever the search learns what a merged state does
-//! with a value that was not foreseen here, it stops ([`Fault::Unforeseen`]), and the check begins
-//! again without merging. So it does after any other fault. Running the code on values that can
-//! never occur together may also fail, or panic, here: such a step has no known outcome, which is
+//! **What the merging rests on is checked.** The search may learn what a merged state does with a
+//! value that was not foreseen here. Then it stops ([`Fault::Unforeseen`]), and the check begins
+//! again without merging, as after any other fault. Here the code also runs on values that can
+//! never occur together. It may then fail or panic: such a step has no known outcome, which is
 //! compared like any other.
 //!
 //! Nothing is merged
 //!
-//! - where there are tickets. If they are relabelled, a ticket that is dead still takes a label of
-//!   the state, so that bisimilar states would have to hold the same tickets and stay bisimilar
-//!   under every relabelling; and if they are not, they grow.
+//! - where there are tickets. If tickets are relabelled, a dead ticket still takes a label of the
+//!   state. So bisimilar states would have to hold the same tickets and stay bisimilar under every
+//!   relabelling. If tickets are not relabelled, they grow.
 //! - where there are too many values or outcomes (see [`MOST_VALUES`] and [`MOST_OUTCOMES`]).
 
 use std::{
@@ -47,29 +47,29 @@ use crate::{item::Whole, subject::Subject};
 const MOST_VALUES: usize = 256;
 
 /// With more outcomes of moves than this, nothing is merged. An outcome takes some microseconds, so
-/// that trying in vain costs a fraction of a second.
+/// a vain attempt costs a fraction of a second.
 const MOST_OUTCOMES: usize = 1 << 16;
 
-/// Which local states stand for which, and for which values of the registers that holds.
+/// Which local states stand for others, and for which values of the registers that holds.
 pub(crate) struct Merging {
-    /// For each process, the local states that are not represented by themselves.
+    /// For each process, the local states that another state represents.
     representatives: Vec<FxHashMap<Identity, Identity>>,
-    /// For each process, the local states that represent others.
+    /// For each process, the local states that represent other states.
     merged: Vec<FxHashSet<Identity>>,
     /// For each register, the values for which the states have been compared.
     values: Vec<FxHashSet<Arc<Whole>>>,
-    /// How many local states all processes have together, before and after.
+    /// The number of local states of all processes together, before and after.
     pub(crate) locals: (usize, usize),
 }
 
 impl Merging {
-    /// The local state that stands for this one.
+    /// Returns the local state that stands for this one.
     pub(super) fn representative(&self, p: usize, identity: Identity) -> Identity {
         self.representatives[p].get(&identity).cloned().unwrap_or(identity)
     }
 
-    /// Whether a state does the same with this value of the register as all states that it stands
-    /// for.
+    /// Returns whether a state does the same with this value of the register as all states that it
+    /// represents.
     pub(super) fn foresees(
         &self,
         p: usize,
@@ -124,10 +124,10 @@ struct Closure<'s> {
     values: Vec<Vec<u32>>,
     /// For each register, how many of its values have been looked at.
     seen: Vec<usize>,
-    /// For each process and local state, what comes of each move, for each value that is tried.
-    /// Nothing if the code fails.
+    /// For each process and local state, the outcome of each move for each value that is tried;
+    /// `None` if the code fails.
     outcomes: Vec<Vec<Vec<Vec<Option<Outcome>>>>>,
-    /// How many outcomes there are.
+    /// The number of outcomes.
     count: usize,
 }
 
@@ -141,7 +141,7 @@ impl<'s> Closure<'s> {
                 let _ = space.domain(r as u16, &[]);
             }
         }
-        // What there is at the start may be read whatever the bound.
+        // The initial value of a register may be read whatever the bound.
         let values: Vec<Vec<u32>> =
             space.registers.iter().map(|values| (0..values.len() as u32).collect()).collect();
         let seen = values.iter().map(Vec::len).collect();
@@ -150,7 +150,8 @@ impl<'s> Closure<'s> {
         Some(Self { space, bound, values, seen, outcomes, count: 0 })
     }
 
-    /// Tries every move with every value until nothing new comes of it; `None` if that is too much.
+    /// Tries every move with every value until nothing new comes of it; `None` if that takes too
+    /// many values or outcomes.
     fn complete(mut self) -> Option<Self> {
         loop {
             let before = self.count;
@@ -193,7 +194,7 @@ impl<'s> Closure<'s> {
         Some(())
     }
 
-    /// The next value to try a move with, after so many.
+    /// Returns the next value to try a move with, after so many.
     fn untried(&self, step: &KnownMove, tried: usize) -> Option<u32> {
         match (step.register, step.effect) {
             // The beginning of a write does not depend on what the register holds.
@@ -202,7 +203,7 @@ impl<'s> Closure<'s> {
         }
     }
 
-    /// Takes up the values of a register that have been found since the last time.
+    /// Adds the values of a register that have been found since the last call.
     fn admit(&mut self, r: usize) {
         let found = &self.space.registers[r];
         for value in self.seen[r]..found.len() {
@@ -213,9 +214,12 @@ impl<'s> Closure<'s> {
         self.seen[r] = found.len();
     }
 
-    /// For each local state of `p`, the number of its class: bisimilar states have the same one.
-    /// States are told apart by what they show and what they write, and then by the classes of the
-    /// states to which their moves lead, until this tells no more apart (Moore 1956).
+    /// Returns the number of the class of each local state of `p`: bisimilar states have the same
+    /// number.
+    ///
+    /// States are first distinguished by what they show and what they write. Then they are
+    /// distinguished by the classes of the states to which their moves lead, until no more classes
+    /// split (Moore 1956).
     fn classes(&self, p: usize) -> Vec<u32> {
         let each = self.outcomes[p].iter().zip(0..);
         let mut classes = number(each.map(|(moves, local)| {
@@ -240,8 +244,8 @@ impl<'s> Closure<'s> {
     }
 }
 
-/// Numbers things in the order in which they first come, equal ones alike; and how many numbers
-/// there are.
+/// Numbers things in the order of first occurrence, equal things alike. Returns the numbers and how
+/// many there are.
 fn number<T: Hash + Eq>(things: impl Iterator<Item = T>) -> (Vec<u32>, usize) {
     let mut numbers: FxHashMap<T, u32> = FxHashMap::default();
     let list = things.map(|thing| {
@@ -252,12 +256,11 @@ fn number<T: Hash + Eq>(things: impl Iterator<Item = T>) -> (Vec<u32>, usize) {
 }
 
 thread_local! {
-    /// Panics of this thread are expected, and not to be reported.
+    /// Panics of this thread are expected and are not reported.
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs the code of an algorithm where it may panic: on values that may never occur. `None` if it
-/// does.
+/// Runs an algorithm's code on values that may never occur, where it may panic. `None` if it does.
 pub(super) fn quietly<T>(run: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

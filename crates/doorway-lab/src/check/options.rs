@@ -1,4 +1,4 @@
-//! What can be asked of the checker.
+//! The options of the checker.
 
 use std::path::PathBuf;
 
@@ -9,34 +9,36 @@ use doorway_core::{Property, RegisterKind};
 pub struct Options {
     /// Passages per process; `None` for no bound.
     pub passages: Option<u32>,
-    /// A process that makes any number of passages, whatever the others do.
+    /// A process that makes any number of passages, even if the other processes have a bound.
     pub endless: Option<usize>,
-    /// Attempts per passage that are followed, or [any number](doorway_core::ANY_NUMBER) of them;
-    /// `None` for as many as the algorithm says. A process that begins one more takes no further
-    /// step: what would come of it is not known.
+    /// Attempts per passage that are followed, or [any number](doorway_core::ANY_NUMBER).
+    ///
+    /// `None` for as many as the algorithm says. A process that begins one more attempt takes no
+    /// further step: what would come of it is not known.
     pub retries: Option<u32>,
     /// The registers that the algorithm runs on.
     pub registers: RegisterKind,
-    /// How many processes may crash.
+    /// The number of processes that may crash.
     pub crashes: usize,
-    /// What to decide.
+    /// The properties to decide.
     pub properties: Vec<Property>,
-    /// How many states to explore at most.
+    /// The largest number of states to explore.
     pub max_states: u64,
-    /// How many workers search.
+    /// The number of workers that search.
     pub workers: usize,
-    /// Whether tickets are relabelled; `None` where that is needed: in runs without end and on safe
-    /// registers.
+    /// Whether tickets are relabelled; `None` if the checker decides: yes in runs without end and
+    /// on safe registers.
     pub relabel: Option<bool>,
     /// Whether bisimilar local states of a process are merged, where they can be found.
     pub minimise: bool,
     /// Whether random runs in which loops forget are first compared with runs in which nothing is
-    /// forgotten. Where one subject is checked many times, once is enough.
+    /// forgotten. If a subject is checked many times, one comparison is enough.
     pub rehearse: bool,
-    /// The bytes of memory that states and their graph may take; more states go to disk. `None` for
-    /// no bound.
+    /// The bytes of memory that states and their graph may take; further states go to disk. `None`
+    /// for no bound.
     pub max_memory: Option<u64>,
-    /// Where states go that memory does not hold; `None` for `$TMPDIR`, or else `/var/tmp`.
+    /// The directory for states that do not fit in memory; `None` for `$TMPDIR`, or else
+    /// `/var/tmp`.
     pub disk: Option<PathBuf>,
 }
 
@@ -63,7 +65,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// How many passages are made, as in a sentence.
+    /// Returns how many passages are made, as a phrase for a sentence.
     pub fn passages_in_words(&self) -> String {
         let Some(passages) = self.passages else { return "any number of passages".into() };
         let plural = if passages == 1 { "" } else { "s" };

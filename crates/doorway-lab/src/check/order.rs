@@ -1,15 +1,15 @@
 //! FCFS, k-FCFS and FIFE, on the graph of all reachable states.
 //!
 //! A process *overtakes* the processes that were through their doorway when it began, and have
-//! neither entered nor given up by the time it enters. It violates `fcfs` to overtake a process
-//! that keeps it out, `k-fcfs` to overtake k of them, and `fife` to overtake one that has asked for
-//! the same and is not enabled after that.
+//! neither entered nor given up by the time it enters. It violates `fcfs` if it overtakes a process
+//! that keeps it out, and `k-fcfs` if it overtakes k of them. It violates `fife` if it overtakes a
+//! process that has asked for the same and is not enabled after that.
 //!
-//! One overtaker and one set of overtaken processes are enough to show each of these, so the search
-//! is for pairs of them: a [`Claim`] goes from state to state along every step, until a process of
-//! its set enters or gives up. Many claims on one overtaker travel together, each a bit; claims on
-//! different overtakers are independent. States are left in the order of how many steps it takes to
-//! get there with the claim, so that what is found is shortest.
+//! One overtaker and one set of overtaken processes are enough to show a violation, so the search
+//! looks for pairs of them. A [`Claim`] goes from state to state along every step, until a process
+//! of its set enters or gives up. Many claims on one overtaker travel together, each a bit. Claims
+//! on different overtakers are independent. The search leaves states in the order of the number of
+//! steps to them with the claim, so that it finds shortest runs.
 
 use doorway_core::Property;
 use rustc_hash::FxHashMap;
@@ -31,33 +31,33 @@ struct Claim {
     overtaken: u16,
 }
 
-/// Claims that travel together: one bit for each.
+/// The number of claims that travel together: one bit for each.
 const TOGETHER: usize = 32;
 
-/// A shortest run in which a process overtakes others.
+/// A shortest run in which a process overtakes other processes.
 #[derive(Debug)]
 pub(super) struct Overtaking {
-    /// Where the overtaker begins.
+    /// The state in which the overtaker begins.
     pub(super) start: u32,
-    /// From there to where it has entered.
+    /// The walk from there to the state in which the overtaker has entered.
     pub(super) walk: Walk,
-    /// All that it overtakes, as bits.
+    /// All processes that it overtakes, as bits.
     pub(super) overtaken: u32,
 }
 
-/// What to look for.
+/// The parameters of the search.
 pub(super) struct Order<'a> {
     pub(super) graph: &'a Graph,
-    /// The number of the first state that is more steps away from the start than this.
+    /// The number of the first state that is more than this many steps away from the start.
     pub(super) end_of_level: &'a (dyn Fn(usize) -> usize + Sync),
     pub(super) k: usize,
-    /// How many have to be overtaken to violate `ordered-entry`.
+    /// How many processes have to be overtaken to violate `ordered-entry`.
     pub(super) ordered: usize,
     /// For every state, the processes that are not enabled to enter; only needed for `fife`.
     pub(super) kept_out: &'a [u16],
 }
 
-/// Where a claim ends in a violation.
+/// The state in which a claim ends in a violation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Violation {
     steps: usize,
@@ -68,7 +68,7 @@ struct Violation {
 }
 
 impl Order<'_> {
-    /// A shortest violation of each of the properties that is violated.
+    /// Returns a shortest violation of each violated property.
     pub(super) fn violations(
         &self,
         properties: &[Property],
@@ -98,7 +98,8 @@ impl Order<'_> {
             .collect()
     }
 
-    /// The claims of which one has to hold when the overtaker enters to violate the property.
+    /// Returns the claims of a property. If one of them holds when the overtaker enters, the
+    /// property is violated.
     fn claims(&self, property: Property, overtaker: usize) -> Vec<Claim> {
         let size = match property {
             Property::KFcfs => self.k,
@@ -112,8 +113,8 @@ impl Order<'_> {
     }
 
     /// Follows the claims on one overtaker to all states. Returns one shortest violation for each
-    /// property that they violate. `tree` gets the way to each state, and where a way begins; that
-    /// is for a single claim.
+    /// property that they violate. `tree` gets the way to each state, and where a way begins; it is
+    /// used with a single claim.
     fn pass(
         &self,
         overtaker: usize,
@@ -127,7 +128,7 @@ impl Order<'_> {
                 .filter(|(_, claim)| wanted(claim))
                 .fold(0u32, |set, (i, _)| set | 1 << i)
         };
-        // What is left when a process enters or gives up.
+        // The claims that remain when a process enters or gives up.
         let without: Vec<u32> =
             (0..graph.n).map(|p| bits(&|claim| claim.overtaken >> p & 1 == 0)).collect();
         let mut found: Vec<(Property, Violation)> = Vec::new();
@@ -207,18 +208,18 @@ impl Order<'_> {
         found
     }
 
-    /// Whether the claim on a process that has just entered is a violation.
+    /// Returns whether the claim on a process that has just entered is a violation.
     fn is_violation(&self, claim: &Claim, state: u32) -> bool {
         claim.property != Property::Fife || self.kept_out[state as usize] & claim.overtaken != 0
     }
 
-    /// The run to a violation: the way of its claim alone.
+    /// Returns the run to a violation, found again by following its claim alone.
     fn retrace(&self, property: Property, violation: Violation) -> Overtaking {
         let mut tree = Tree::new(self.graph);
         let mut roots = FxHashMap::default();
         let Violation { overtaker, overtaken, from, to, .. } = violation;
         self.pass(overtaker, &[Claim { property, overtaken }], Some((&mut tree, &mut roots)));
-        // Without a way, the overtaker enters with the step with which it begins.
+        // Without a way, the overtaker enters with the step with which it begins its passage.
         let mut walk = Walk::new();
         if tree.holds(from) {
             walk = tree.walk(from);
@@ -230,7 +231,8 @@ impl Order<'_> {
         Overtaking { start, overtaken: self.overtaken(property, &walk), walk }
     }
 
-    /// All that are overtaken on a way from where a process begins to where it enters.
+    /// Returns all processes that are overtaken on a way from where a process begins to where it
+    /// enters.
     fn overtaken(&self, property: Property, walk: &Walk) -> u32 {
         let (start, overtaker, next) = walk[0];
         let is_first = |begins: &&super::graph::Beginning| {
@@ -248,7 +250,7 @@ impl Order<'_> {
     }
 }
 
-/// The claims that begin with a passage.
+/// Returns the claims that begin with a passage.
 fn bits_in(claims: &[Claim], conflicting: u16, alike: u16) -> u32 {
     let holds = |claim: &Claim| {
         let before = if claim.property == Property::Fife { alike } else { conflicting };

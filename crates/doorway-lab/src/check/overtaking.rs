@@ -1,14 +1,15 @@
-//! From what `enabling.rs` finds on the graph to verdicts on FIFO enabling, the avoidance of
+//! Turns what `enabling.rs` finds on the graph into verdicts on FIFO enabling, the avoidance of
 //! k-deadlock, and FIFE.
 //!
-//! That a process is enabled is a statement about every way to go on, of which the graph is the
-//! witness. That a process is not enabled takes one run without end that keeps it from where it
-//! wants to go: that run is made with true values and judged on processes that forget nothing, for
-//! every process that a violation says is kept waiting.
+//! That a process is enabled is a statement about every continuation, and the graph is the witness.
+//! To show that a process is not enabled, one run without end is enough that keeps it from where it
+//! wants to go. For every process that a violation says is kept waiting, that run is made with true
+//! values and judged on processes that forget nothing.
 //!
 //! Where tickets were relabelled and a new one fell inside a gap of unknown width, the graph may
-//! have runs that no true tickets make. A process that is enabled on the graph is enabled, but one
-//! that is not may be. There, without a violation nothing is decided.
+//! have runs that no true tickets make. A process that is enabled on the graph is enabled, but a
+//! process that is not enabled on the graph may be enabled. In that case, nothing is decided
+//! without a violation.
 
 use doorway_core::Property;
 
@@ -38,8 +39,8 @@ impl Conclude<'_, '_> {
         let Some(found) = found else {
             return self.holds_exactly(property, numbered);
         };
-        // While it stays in its region, who is kept waiting at the end of the run has been kept
-        // waiting all along.
+        // While the process stays in its region, a process kept waiting at the end of the run has
+        // been kept waiting all along.
         let last = found.walk.last().map_or(found.start, |&(_, _, to)| to);
         let goal = if found.leaving { Region::Remainder } else { Region::Critical };
         if !self.is_kept(
@@ -87,8 +88,8 @@ impl Conclude<'_, '_> {
         let each = |set: u32| (0..n).filter(move |p| set >> p & 1 == 1);
         let whole = (found.start, &found.walk, found.at);
         let nothing = Walk::new();
-        // Who is outside the entry section counts for how many are enabled at the beginning; with
-        // somebody who waits to leave, that does not matter.
+        // A process outside the entry section matters for the number of enabled processes at the
+        // beginning. If a process waits to leave, that number does not matter.
         let elsewhere = if leaving == 0 { kept_out & !entering } else { 0 };
         let kept = each(entering)
             .all(|p| self.is_kept(searched, numbered, whole, p, Region::Critical))
@@ -132,7 +133,8 @@ impl Conclude<'_, '_> {
         self.violated(property, trace)
     }
 
-    /// The verdict if no true run keeps a process waiting that the graph says can be kept waiting.
+    /// Returns the verdict if the graph says that a process can be kept waiting, but no true run
+    /// does so.
     pub(super) fn not_kept(&self, property: Property, numbered: &Numbered) -> Verdict {
         let why = if numbered.graph.exact {
             "no run could be made that keeps the process waiting"
@@ -146,7 +148,7 @@ impl Conclude<'_, '_> {
         if numbered.graph.exact { self.holds(property) } else { self.undecided(property, GUESSED) }
     }
 
-    /// Whether one of these processes is truly not enabled to enter in a state.
+    /// Returns whether one of these processes is truly not enabled to enter in a state.
     pub(super) fn anybody_is_kept<const W: usize>(
         &self,
         searched: &Searched<'_, '_, W>,
@@ -161,8 +163,8 @@ impl Conclude<'_, '_> {
         })
     }
 
-    /// Whether `p` can truly be kept from `goal` for ever after a run to a state and a walk on from
-    /// there to `last`.
+    /// Returns whether a true run can keep `p` from `goal` for ever, after a run to a state and a
+    /// walk on from there to `last`.
     fn is_kept<const W: usize>(
         &self,
         searched: &Searched<'_, '_, W>,

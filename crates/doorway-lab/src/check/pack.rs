@@ -1,13 +1,14 @@
-//! States as a few machine words: every register's value and every process's local state is a small
-//! number, and the numbers are packed bit by bit. How many bits each needs is found out as the
-//! automata are learned; when a number outgrows its field, all states are packed again.
+//! Packs states into a few machine words. The value of every register and the local state of every
+//! process is a small number, and the numbers are packed bit by bit. How many bits each number
+//! needs is found while the automata are learned. When a number outgrows its field, all states are
+//! packed again.
 
 /// A packed state. The top bit of the first word is always set, so that no state is all zero.
 pub(crate) type Key<const W: usize> = [u64; W];
 
 const OCCUPIED: u64 = 1 << 63;
 
-/// Where a number stands in a key.
+/// The position of a number in a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Field {
     word: u32,
@@ -27,7 +28,7 @@ impl Field {
         *word = *word & !(self.mask << self.shift) | u64::from(number) << self.shift;
     }
 
-    /// How many bits it has.
+    /// Returns the number of bits.
     pub(crate) fn bits(self) -> u32 {
         self.mask.count_ones()
     }
@@ -38,27 +39,27 @@ impl Field {
     }
 }
 
-/// How many bits each number gets.
+/// The number of bits for each number.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Widths {
     pub(crate) registers: Vec<u32>,
     pub(crate) locals: Vec<u32>,
-    /// Bits for the passages that a process has left; 0 if they are not counted.
+    /// Bits for the passages that a process has left; 0 if these are not counted.
     pub(crate) passages: u32,
-    /// Bits for the further attempts that a process has begun in its passage; 0 if they are not
+    /// Bits for the further attempts that a process has begun in its passage; 0 if these are not
     /// counted.
     pub(crate) retries: u32,
-    /// Bits for the processes that have been killed; 0 if they are not counted.
+    /// Bits for the processes that have been killed; 0 if these are not counted.
     pub(crate) kills: u32,
-    /// Bits for what else is remembered of a process; 0 if nothing is.
+    /// Bits for what else is remembered of a process; 0 if nothing else is.
     pub(crate) ghost: u32,
-    /// Whether, for every register, it is remembered if one process has a valid copy.
+    /// Whether one bit per register says if one process has a valid copy of it.
     pub(crate) copies: bool,
 }
 
 impl Widths {
-    /// The same with every bit that is left over in the words given out too: what is learned later
-    /// then still fits, and the states need not be packed again.
+    /// Returns the same widths with all left-over bits of the words given out too. Numbers that are
+    /// learned later then still fit, and the states need not be packed again.
     pub(crate) fn roomy(mut self) -> Self {
         let words = Plan::new(&self).words;
         loop {
@@ -80,12 +81,12 @@ impl Widths {
     }
 }
 
-/// The bits that are needed to count up to `count` different numbers.
+/// Returns the bits needed to count up to `count` different numbers.
 pub(crate) fn bits_for(count: usize) -> u32 {
     usize::BITS - count.saturating_sub(1).leading_zeros()
 }
 
-/// Where everything stands in a key.
+/// The position of every number in a key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Plan {
     pub(crate) registers: Vec<Field>,
@@ -96,7 +97,7 @@ pub(crate) struct Plan {
     pub(crate) ghosts: Vec<Field>,
     pub(crate) copies: Vec<Field>,
     pub(crate) words: usize,
-    /// The bits of the registers, to tell shared values apart.
+    /// The bits of the registers, to distinguish shared values.
     pub(crate) shared: Vec<u64>,
 }
 
@@ -126,8 +127,8 @@ impl Plan {
         key
     }
 
-    /// Whether a key has a number in every field that is less than the field's limit, and nothing
-    /// beside the fields.
+    /// Returns whether the number in every field is less than the field's limit, and nothing but
+    /// the top bit is set outside the fields.
     pub(crate) fn admits(&self, key: &[u64], limits: &[u64]) -> bool {
         let mut rest = key.to_vec();
         rest[0] ^= OCCUPIED;
@@ -149,12 +150,12 @@ impl Plan {
             .copied()
     }
 
-    /// All numbers of a state, in the order of the plan.
+    /// Returns all numbers of a state, in the order of the plan.
     pub(crate) fn unpack(&self, key: &[u64]) -> Vec<u32> {
         self.fields().map(|field| field.get(key)).collect()
     }
 
-    /// The same state under another plan.
+    /// Returns the same state under another plan.
     pub(crate) fn repack<const W: usize>(&self, key: &[u64], to: &Self) -> Key<W> {
         let mut packed = Self::empty();
         self.fields().zip(to.fields()).for_each(|(old, new)| new.set(&mut packed, old.get(key)));
@@ -168,8 +169,8 @@ struct Room {
 }
 
 impl Room {
-    /// First fit. The top bit of the first word is taken from the start; fields grow from the low
-    /// end.
+    /// Places a field by first fit. The top bit of the first word is taken from the start; fields
+    /// grow from the low end.
     fn place(&mut self, bits: u32) -> Field {
         let mask = if bits == 0 { 0 } else { u64::MAX >> (64 - bits) };
         let word = match self.used.iter().position(|used| used + bits <= 64) {

@@ -5,8 +5,8 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-/// Runs `task` for every number below `tasks`, at most `workers` of them at a time, and returns the
-/// results in the order of the numbers: they do not depend on which thread was faster.
+/// Runs `task` for every number below `tasks`, at most `workers` of them at a time. Returns the
+/// results in the order of the numbers, so that they do not depend on which thread was faster.
 pub(crate) fn each<T: Send>(
     tasks: usize,
     workers: usize,

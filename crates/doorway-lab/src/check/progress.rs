@@ -1,7 +1,7 @@
 //! Progress, on the graph of all reachable states.
 //!
-//! A run without end stays, from some point on, in a strongly connected part of the graph. It is
-//! *fair* if every process that is alive and outside its remainder keeps taking steps there; a
+//! A run without end stays, from some point on, in a strongly connected part of the graph. The run
+//! is *fair* if every process that is alive and outside its remainder keeps taking steps there; a
 //! failed wait is a step. Crashed processes are a set that takes no step in that part. So a
 //! property of progress fails exactly if there is a fair part in which it fails.
 
@@ -13,8 +13,8 @@ use super::{
 };
 use crate::subject::Region;
 
-/// A run without end that must not be: reach `state`, then go round among `members` with a step of
-/// every process in `movers`.
+/// A run without end that must not exist: it reaches `state`, then goes round among `members` with
+/// a step of every process in `movers`.
 #[derive(Clone, Debug)]
 pub(crate) struct Lasso {
     pub(crate) members: Vec<u32>,
@@ -22,11 +22,11 @@ pub(crate) struct Lasso {
     pub(crate) crashed: u32,
     /// The steps that the run may take.
     pub(crate) steps: Steps,
-    /// Who starves, or stays in its exit section.
+    /// The process that starves, or stays in its exit section.
     pub(crate) victim: usize,
 }
 
-/// Which steps a part of the graph is made of.
+/// The steps that a part of the graph is made of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Steps {
     kind: What,
@@ -37,22 +37,22 @@ pub(crate) struct Steps {
 enum What {
     /// The process stays in its entry section.
     Starves(usize),
-    /// The process stays in its entry section, and nobody enters.
+    /// The process stays in its entry section, and no process enters.
     NobodyEnters(usize),
     /// The process stays in its doorway or in its exit section.
     Lingers(usize, Region),
-    /// The process stays in its entry section, although nobody active keeps it out.
+    /// The process stays in its entry section, although no active process keeps it out.
     Unopposed(usize),
-    /// The same, although all but those inside keep taking steps.
+    /// Like `Unopposed`, although all processes but those inside keep taking steps.
     KeptOut(usize),
     /// The process is never in the region, and does not give up.
     Avoids(usize, Region),
-    /// Nobody makes progress. Between states that are all alike in this, any step will do.
+    /// No process makes progress. Any step between states that are alike in this will do.
     StandsStill,
 }
 
 impl What {
-    /// What violates a property of progress, with `p` as the one that waits or lingers.
+    /// Returns what violates a property of progress, with `p` as the process that waits or lingers.
     fn of(property: Property, p: usize) -> Self {
         match property {
             Property::StarvationFreedom => Self::Starves(p),
@@ -65,29 +65,30 @@ impl What {
         }
     }
 
-    /// Whether only the steps of one process count, whatever the others do.
+    /// Returns whether only the steps of one process count, whatever the other processes do.
     fn is_about_one(self) -> bool {
         matches!(self, Self::Lingers(..) | Self::Unopposed(_))
     }
 
-    /// Whether it may take crashes.
+    /// Returns whether a violation may need crashes.
     fn is_about_crashes(self) -> bool {
         matches!(self, Self::Starves(_) | Self::NobodyEnters(_))
     }
 
-    /// Whether every step between its states is one of its own.
+    /// Returns whether every step between states of the part is one of its steps.
     fn allows_every_step(self) -> bool {
         matches!(self, Self::Starves(_) | Self::Lingers(..) | Self::Unopposed(_) | Self::KeptOut(_))
     }
 }
 
 impl Steps {
-    /// Those of the runs in which the process is never in the region, although it does not give up.
+    /// Returns the steps of runs in which the process is never in the region, although it does not
+    /// give up.
     pub(crate) fn avoiding(p: usize, region: Region) -> Self {
         Self { kind: What::Avoids(p, region), crashed: 0 }
     }
 
-    /// Those between states that differ in nothing that is progress.
+    /// Returns the steps between states that do not differ in anything that is progress.
     pub(crate) fn standing_still() -> Self {
         Self { kind: What::StandsStill, crashed: 0 }
     }
@@ -110,7 +111,7 @@ impl Steps {
             What::NobodyEnters(_) => {
                 graph.region(from, p) == Region::Critical || graph.region(to, p) != Region::Critical
             }
-            // Out of its entry section a process gets by entering or by giving up.
+            // A process leaves its entry section by entering or by giving up.
             What::Avoids(q, _) => {
                 p != q
                     || !graph.region(from, p).is_entry()
@@ -124,8 +125,8 @@ impl Steps {
         }
     }
 
-    /// The process that never is in a region, and the region, if that is what these steps are
-    /// about.
+    /// Returns the process that is never in a region, and the region, if these steps are about
+    /// that.
     pub(crate) fn avoided(self) -> Option<(usize, Region)> {
         match self.kind {
             What::Avoids(p, region) => Some((p, region)),
@@ -133,7 +134,7 @@ impl Steps {
         }
     }
 
-    /// Whether a run may go from one state to the other.
+    /// Returns whether a run may go from the first state to the second.
     pub(crate) fn allows(self, graph: &Graph, from: u32, p: usize, to: u32) -> bool {
         self.state(graph, from) && self.state(graph, to) && self.step(graph, from, p, to)
     }
@@ -141,11 +142,11 @@ impl Steps {
 
 /// Looks for violations of properties of progress by runs in which one process waits or lingers.
 ///
-/// Whatever violates such a property is strongly connected, and the process takes steps in it that
-/// do not lead into the critical section. So it lies inside a component of the graph of all states
-/// in which the process is outside the critical section, with all other processes alive: leaving
-/// out more states and more steps only makes components finer. These components are found once for
-/// each process; then every property looks inside, for every set of crashed processes.
+/// A violation of such a property is strongly connected, and in it the process takes steps that do
+/// not lead into the critical section. So it lies inside a component of the graph of all states in
+/// which the process is outside the critical section, with all other processes alive. Leaving out
+/// more states and more steps only makes components finer. These components are found once for each
+/// process; then every property looks inside, for every set of crashed processes.
 pub(super) struct Inquiry<'a> {
     pub(super) graph: &'a Graph,
     /// The process that waits or lingers.
@@ -158,7 +159,7 @@ pub(super) struct Inquiry<'a> {
     pub(super) best: Vec<(Property, Option<Ranked>)>,
 }
 
-/// A lasso with its rank. Of several, one is shown that begins as early as possible; then fewer and
+/// A lasso with its rank. Of several lassos, the one that begins earliest is shown. Then fewer and
 /// lower-numbered crashed processes come first, then victims, then states, so that the choice does
 /// not depend on which thread was faster.
 pub(super) struct Ranked {
@@ -183,21 +184,21 @@ impl Inquiry<'_> {
                 self.search(i, inside, members, movers);
                 continue;
             }
-            // Inside no more processes move or rest than in the whole component: the others must
-            // have crashed.
+            // Inside the component, no more processes move or rest than in the whole of it: the
+            // remaining processes must have crashed.
             let missing = self.all_processes() & !(movers | resting(self.graph, kind, members));
             let crashes = if kind.is_about_crashes() { self.crashes } else { 0 };
-            // Only where this many may crash does a process starve in here, with no others crashed.
-            // A run in which no process enters starves every process that waits, under the same
-            // fairness and with the same crashed set: where starvation freedom holds, nothing is
-            // searched for deadlocks.
+            // A process starves in here only if this many may crash, with no other process crashed.
+            // A run in which no process enters starves every waiting process, under the same
+            // fairness and with the same crashed set. So where starvation freedom holds, deadlocks
+            // are not searched for.
             if missing.count_ones() as usize > crashes {
                 continue;
             }
             let mut sufficient: Vec<u32> = Vec::new();
             for crashed in sets(self.graph.n, crashes) {
                 let is_possible = crashed >> self.p & 1 == 0 && missing & !crashed == 0;
-                // Once the whole component is a violation, more crashes show nothing that begins
+                // If the whole component is a violation, more crashes show nothing that begins
                 // earlier.
                 let is_covered = sufficient.iter().any(|fewer| fewer & !crashed == 0);
                 if is_possible
@@ -214,8 +215,8 @@ impl Inquiry<'_> {
         (1 << self.graph.n) - 1
     }
 
-    /// Looks for violations of the `i`th property by these steps among the members; whether all of
-    /// them together are one.
+    /// Looks for violations of the `i`th property by these steps among the members. Returns whether
+    /// all members together are a violation.
     fn search(&mut self, i: usize, steps: Steps, members: &[u32], movers: u32) -> bool {
         let graph = self.graph;
         let is_whole = steps.kind.allows_every_step()
@@ -231,11 +232,11 @@ impl Inquiry<'_> {
         whole
     }
 
-    /// Whether the component is a violation of the `i`th property; if it is, keeps it if it is the
-    /// best so far.
+    /// Returns whether the component is a violation of the `i`th property, and keeps it if it is
+    /// the best so far.
     fn offer(&mut self, i: usize, steps: Steps, members: &[u32], movers: u32) -> bool {
         let (p, kind) = (self.p, steps.kind);
-        // A bounded number of its own steps: whatever the others do.
+        // The property bounds the process's own steps, whatever the other processes do.
         let is_violation = if kind.is_about_one() {
             movers >> p & 1 == 1
         } else {
@@ -262,8 +263,8 @@ impl Inquiry<'_> {
     }
 }
 
-/// Finds the strongly connected components of the part of a component in which only these steps are
-/// taken; `visit` gets the members and the processes that take steps among them.
+/// Finds the strongly connected components of a component in which only these steps are taken;
+/// `visit` gets the members and the processes that take steps among them.
 fn refine(graph: &Graph, steps: Steps, members: &[u32], mut visit: impl FnMut(&[u32], u32)) {
     let mut states: Vec<u32> =
         members.iter().copied().filter(|&state| steps.state(graph, state)).collect();

@@ -1,5 +1,5 @@
-//! Writes the learned automata down in Promela, the language of SPIN, so that another model checker
-//! can explore them.
+//! Writes the learned automata in Promela, the language of SPIN, so that another model checker can
+//! explore them.
 //!
 //! The model has the same states as the search: the numbers of the registers' values, the numbers
 //! of the local states, and what is counted. Each move of a local state is one `d_step`, which is
@@ -31,7 +31,7 @@ use crate::{
     subject::{Choice, Region, Subject},
 };
 
-/// Why there is no model.
+/// The reason why there is no model.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Unmodelled {
     /// The registers are not atomic.
@@ -148,8 +148,8 @@ impl Then for Describe<'_> {
     }
 }
 
-/// The numbers that the local states of a process have in the model. They are ordered by region,
-/// those of the critical section last, so that it takes one comparison to see where a process is.
+/// The numbers of the local states of a process in the model. They are ordered by region, with the
+/// critical section last, so that one comparison shows where a process is.
 struct Numbering {
     /// The local states of the search, in the order of the model.
     order: Vec<u32>,
@@ -172,7 +172,7 @@ impl Numbering {
     }
 }
 
-/// Where a local state stands among all of its process.
+/// Returns the rank of a local state among all of its process.
 fn rank(known: &Known) -> (usize, u32) {
     match known.region {
         Region::Remainder => (0, 0),
@@ -265,7 +265,7 @@ impl Model<'_, '_> {
         text + "\n"
     }
 
-    /// What exclusion says of a state.
+    /// Returns what exclusion says of a state.
     fn exclusion(&self) -> String {
         let subject = self.space.subject;
         let n = self.processes.len();
@@ -286,14 +286,15 @@ impl Model<'_, '_> {
         iter::once("true".into()).chain(apart).collect::<Vec<_>>().join(" && ")
     }
 
-    /// The session of a process in the critical section as an expression; 0 elsewhere.
+    /// Returns the session of a process in the critical section as an expression; 0 elsewhere.
     fn session(&self, p: usize) -> String {
         let Numbering { order, critical, .. } = &self.processes[p];
         let mut expression = "0".to_string();
         for (number, &local) in order.iter().enumerate().skip(*critical) {
             let of = |local: u32| self.space.known(p, local).session;
             if number == *critical || of(order[number - 1]) != of(local) {
-                // Processes without a session keep all others out: each is in one of its own.
+                // Processes without a session keep all other processes out: each is in a session of
+                // its own.
                 let session = if of(local) == Session::NONE {
                     format!("-{}", p + 1)
                 } else {
@@ -305,7 +306,7 @@ impl Model<'_, '_> {
         expression
     }
 
-    /// All that a process may do in a local state.
+    /// Returns all moves of a process in a local state.
     fn local(&self, p: usize, local: u32) -> String {
         let known = self.space.known(p, local);
         let region = format!("{:?}", known.region).to_lowercase();
@@ -339,7 +340,7 @@ impl Model<'_, '_> {
         text
     }
 
-    /// When a move may be made, and what is counted whatever comes of it.
+    /// Returns when a move may be made, and what is counted whatever its outcome.
     fn before(&self, p: usize, local: u32, step: &KnownMove) -> (Vec<String>, Vec<String>) {
         let (mut guards, mut first) =
             (vec![format!("at[{p}] == {}", self.processes[p].numbers[local as usize])], Vec::new());
@@ -360,7 +361,7 @@ impl Model<'_, '_> {
         (guards, first)
     }
 
-    /// What a move does if its register holds `value`.
+    /// Returns what a move does if its register holds `value`.
     fn after(
         &self,
         p: usize,
@@ -389,7 +390,7 @@ impl Model<'_, '_> {
     }
 }
 
-/// The smallest type that holds numbers up to this one.
+/// Returns the smallest type that holds numbers up to this one.
 fn kind(most: usize) -> &'static str {
     match most {
         0..=0xff => "byte",
@@ -398,7 +399,7 @@ fn kind(most: usize) -> &'static str {
     }
 }
 
-/// What a process chooses, for a comment.
+/// Returns what a process chooses, for a comment.
 fn chosen(choice: Choice) -> String {
     match choice {
         Choice::Go => String::new(),
@@ -412,7 +413,7 @@ fn chosen(choice: Choice) -> String {
     }
 }
 
-/// Text that cannot end the comment that it stands in.
+/// Returns text that cannot end the comment that it stands in.
 fn comment(text: &str) -> String {
     text.replace("*/", "* /").replace('\n', " ")
 }

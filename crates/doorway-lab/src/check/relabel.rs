@@ -1,11 +1,10 @@
-//! Tickets relabelled: what makes runs without end finite. The argument is in
-//! `docs/relabelling.md`.
+//! Relabels tickets, which makes runs without end finite. The argument is in `docs/relabelling.md`.
 //!
-//! An algorithm can only tell tickets apart by zero, order and (since it may take successors) small
-//! gaps. So in every state the tickets that stand anywhere are replaced by the smallest labels in
-//! the same order whose gaps are the same up to the algorithm's `gap`; a gap of that much stands
-//! for itself and everything wider: it is *wide*. When a new ticket falls inside a wide gap, what
-//! is left of the gap above it may be any width that agrees with that, and all are explored.
+//! An algorithm can only distinguish tickets by zero, order and (since it may take successors)
+//! small gaps. So in every state all tickets are replaced by the smallest labels in the same order
+//! whose gaps are the same up to the algorithm's `gap`. A gap of `gap` stands for itself and
+//! everything wider: it is *wide*. When a new ticket falls inside a wide gap, the rest of the gap
+//! above it may have any width that agrees with that, and all widths are explored.
 
 use doorway_core::{Ticket, raw};
 
@@ -16,7 +15,7 @@ use crate::fault::Fault;
 pub(crate) struct Labels(pub(crate) u128);
 
 impl Labels {
-    /// The labels of the tickets that `visit` shows.
+    /// Returns the labels of the tickets that `visit` shows.
     pub(crate) fn of(visit: impl FnOnce(&mut dyn FnMut(Ticket) -> Ticket)) -> Result<Self, Fault> {
         let mut labels = 0u128;
         let mut lost = false;
@@ -29,7 +28,7 @@ impl Labels {
             }
             ticket
         });
-        // Without relabelling nobody looks at labels, and large tickets are welcome.
+        // Without relabelling no code looks at labels, and large tickets are allowed.
         Ok(Self(if lost { u128::MAX } else { labels }))
     }
 
@@ -54,13 +53,13 @@ impl Labels {
         })
     }
 
-    /// The label right below `label`, or zero.
+    /// Returns the label right below `label`, or zero.
     pub(crate) fn below(self, label: u32) -> u32 {
         let under = self.0 & ((1 << label) - 1);
         127u32.saturating_sub(under.leading_zeros())
     }
 
-    /// The label right above `label`.
+    /// Returns the label right above `label`.
     pub(crate) fn above(self, label: u32) -> Option<u32> {
         if label >= 127 {
             return None;
@@ -74,18 +73,18 @@ impl Labels {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Map {
     to: [u8; 128],
-    /// The labels that it changes.
+    /// The labels that the renaming changes.
     pub(crate) changes: Labels,
 }
 
 impl Map {
-    /// Keeps the order of `labels`, shifts those from `split` on up by `extra`, and narrows every
-    /// gap to `gap`.
+    /// Returns the renaming that keeps the order of `labels`, shifts those from `split` on up by
+    /// `extra`, and narrows every gap to `gap`.
     pub(crate) fn narrowing(labels: Labels, split: u32, extra: u32, gap: u32) -> Self {
         Self::shifting(labels, split, extra, gap)
     }
 
-    /// Shifts the labels from `split` on up by `extra`.
+    /// Returns the renaming that shifts the labels from `split` on up by `extra`.
     pub(crate) fn widening(labels: Labels, split: u32, extra: u32) -> Self {
         Self::shifting(labels, split, extra, u32::MAX)
     }
@@ -106,12 +105,13 @@ impl Map {
         Self { to, changes: Labels(changes) }
     }
 
-    /// Every label that it is about, in order, with the one that it becomes.
+    /// Returns every label of the renaming, in order, with its new label.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (u8, u8)> + '_ {
         (0..).zip(&self.to).filter(|&(_, &image)| image != 0).map(|(label, &image)| (label, image))
     }
 
-    /// The renaming with these pairs, if it is one: it keeps the order and leaves zero alone.
+    /// Returns the renaming with these pairs, if it is one: it keeps the order and leaves zero
+    /// alone.
     pub(crate) fn of_pairs(pairs: impl Iterator<Item = (u8, u8)>) -> Option<Self> {
         let mut map = Self { to: [0; 128], changes: Labels::default() };
         let mut last = (0, 0);
@@ -128,7 +128,7 @@ impl Map {
         Some(map)
     }
 
-    /// Whether it says what becomes of all these labels.
+    /// Returns whether the renaming covers all these labels.
     pub(crate) fn covers(&self, labels: Labels) -> bool {
         labels.0 != u128::MAX && labels.iter().all(|label| self.to[label as usize] != 0)
     }
@@ -141,8 +141,8 @@ impl Map {
     }
 }
 
-/// When a step made `after` of `before`: which labels may have to be shifted up, and by how much at
-/// most, because a new label fell inside a wide gap.
+/// Returns which labels may have to be shifted up, and by how much at most, after a step from
+/// `before` to `after`. The reason for a shift is that a new label fell inside a wide gap.
 #[inline]
 pub(crate) fn slack(before: Labels, after: Labels, gap: u32) -> (u32, u32) {
     let new = after.0 & !before.0;
@@ -158,8 +158,8 @@ pub(crate) fn slack(before: Labels, after: Labels, gap: u32) -> (u32, u32) {
     }
 }
 
-/// A value that an overlapping read may return, as a position among the labels: the label to read,
-/// after those from `split` on have been shifted up by `extra` to make room.
+/// A value that an overlapping read may return, as a position among the labels. First the labels
+/// from `split` on are shifted up by `extra` to make room; then this label is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Position {
     pub(crate) label: u32,
@@ -167,7 +167,7 @@ pub(crate) struct Position {
     pub(crate) extra: u32,
 }
 
-/// Every position that a ticket can have among `labels`.
+/// Returns every position that a ticket can have among `labels`.
 pub(crate) fn positions(labels: Labels, wide: u32) -> Vec<Position> {
     let at = |label| Position { label, split: 0, extra: 0 };
     let mut all = vec![at(0)];
@@ -215,8 +215,8 @@ mod tests {
         assert_eq!(map.apply(Ticket::ZERO), Ticket::ZERO);
         assert_eq!(map.apply(Ticket::INFINITY), Ticket::INFINITY);
         assert_eq!(Map::narrowing(labels(&[1, 3, 4]), 0, 0, 2).changes, Labels(0));
-        // Where more than one successor is taken before another ticket is met, wider gaps are told
-        // apart.
+        // An algorithm that takes more than one successor before it meets another ticket
+        // distinguishes wider gaps.
         let map = Map::narrowing(labels(&[3, 4, 9, 40]), 0, 0, 4);
         assert_eq!(image(&map, &[3, 4, 9, 40]), [3, 4, 8, 12]);
     }

@@ -1,5 +1,5 @@
-//! The second search, in which something is remembered beside the states: who was before whom, or
-//! what an invariant is about.
+//! The second search, in which something is remembered beside the states: which processes were
+//! before which, or what an invariant is about.
 
 use std::time::Instant;
 
@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{fault::Fault, subject::Subject};
 
-/// What has to be remembered to decide a property, and the event that violates it then; nothing for
-/// most.
+/// Returns what has to be remembered to decide a property, and the event that then violates it;
+/// `None` for most properties.
 pub(super) fn ghost(property: Property, subject: &dyn Subject) -> Option<(Ghost, u16)> {
     match property {
         Property::StrongConcurrentEntry => Some((Ghost::BeforeThroughout, 0)),
@@ -32,7 +32,7 @@ pub(super) fn ghost(property: Property, subject: &dyn Subject) -> Option<(Ghost,
 }
 
 impl Conclude<'_, '_> {
-    /// Makes the second search, and decides the property from it.
+    /// Makes the second search and decides the property from it.
     pub(super) fn remembering<const W: usize>(
         &self,
         searched: &Searched<'_, '_, W>,

@@ -1,4 +1,4 @@
-//! What the checker answers.
+//! The answers of the checker.
 
 use std::time::Duration;
 
@@ -7,35 +7,36 @@ use doorway_core::Property;
 use super::checkpoint::CheckpointError;
 use crate::{fault::Fault, trace::Trace};
 
-/// What was found out about one property.
+/// The verdict on one property.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     /// The property.
     pub property: Property,
     /// Whether it holds; `None` if the search could not decide.
     pub holds: Option<bool>,
-    /// How far that was explored, in words.
+    /// How far the property was explored, in words.
     pub scope: String,
     /// A run that violates it.
     pub trace: Option<Trace>,
 }
 
-/// What was found out.
+/// The results of a check.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// Whether every reachable state was explored.
     pub complete: bool,
-    /// How many states were found.
+    /// The number of states that were found.
     pub states: u64,
-    /// How many steps lead from one to another, failed waits included.
+    /// The number of steps between states, failed waits included.
     pub transitions: u64,
     /// The number of steps to the farthest state.
     pub depth: u64,
-    /// How long it took.
+    /// The time that the check took.
     pub elapsed: Duration,
-    /// How long the first search took: what `states` and `transitions` count.
+    /// The time that the first search took, whose states and steps `states` and `transitions`
+    /// count.
     pub search: Duration,
-    /// The stages, in the order in which they ended, each with how long it took. Some run at the
+    /// The stages, in the order in which they ended, each with its time. Some stages run at the
     /// same time.
     pub timings: Vec<(String, Duration)>,
     /// Bytes per stored state, tables included.
@@ -46,26 +47,26 @@ pub struct Report {
     pub shared_values: usize,
     /// The largest number in a register, unless tickets were relabelled.
     pub max_register: Option<u64>,
-    /// The bits that tell the values apart which the registers took, one register after the other,
-    /// unless tickets were relabelled.
+    /// The bits that distinguish the values of the registers, one register after another, unless
+    /// tickets were relabelled.
     pub bits: Option<u64>,
     /// The attempts per passage that were followed; `None` for any number, or if there are no
     /// attempts.
     pub retries: Option<u32>,
-    /// The local states of all processes together before bisimilar ones were merged, and after;
-    /// `None` if none were looked for. Both count every state that could be reached if a register
-    /// could hold any of its values at any time.
+    /// The local states of all processes together, before and after bisimilar ones were merged;
+    /// `None` if merging was not tried. Both numbers count every state that could be reached if a
+    /// register could hold any of its values at any time.
     pub locals: Option<(usize, usize)>,
-    /// What was decided.
+    /// The verdicts.
     pub verdicts: Vec<Verdict>,
-    /// Whether there is more to find out: the search was stopped, or something could not be decided
-    /// from it.
+    /// Whether more can be decided: the search was stopped, or something could not be decided from
+    /// it.
     pub resumable: bool,
-    /// What the system said, if neither memory nor disk could hold more states.
+    /// The message of the system, if neither memory nor disk could hold more states.
     pub no_room: Option<String>,
 }
 
-/// Why nothing was decided.
+/// The reason why nothing was decided.
 #[derive(Debug, thiserror::Error)]
 pub enum Unchecked {
     /// The algorithm cannot be run in the lab.

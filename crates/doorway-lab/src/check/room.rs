@@ -1,9 +1,9 @@
-//! How much memory a search may take, and the files that hold the rest.
+//! Limits the memory of a search, and makes the files that hold the rest.
 //!
 //! Only what grows with the number of states is counted: tables and levels. When they would exceed
-//! the limit, they go to files instead. The files have no names, so that nothing of them is left
-//! behind, however the search ends; and their blocks are allocated when they are made, so that a
-//! full disk is an error then and not a `SIGBUS` later.
+//! the limit, they go to files instead. The files have no names, so nothing of them is left behind,
+//! however the search ends. Their blocks are allocated when they are made, so that a full disk is
+//! an error then and not a `SIGBUS` later.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -31,29 +31,29 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// At most `limit` bytes of memory, the rest in files of this directory.
+    /// Allows at most `limit` bytes of memory; the rest goes to files of this directory.
     pub(crate) fn new(limit: Option<u64>, directory: Option<&Path>) -> Arc<Self> {
         let directory = directory.map_or_else(disk, Path::to_path_buf);
         let (used, on_disk) = (AtomicU64::new(0), AtomicU64::new(0));
         Arc::new(Self { limit: limit.unwrap_or(u64::MAX), used, on_disk, directory })
     }
 
-    /// The bytes of memory that are taken.
+    /// Returns the bytes of memory that are taken.
     pub(crate) fn used(&self) -> u64 {
         self.used.load(Relaxed)
     }
 
-    /// The bytes of memory that may be taken.
+    /// Returns the bytes of memory that may be taken.
     pub(crate) fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// The bytes that are in files.
+    /// Returns the bytes that are in files.
     pub(crate) fn on_disk(&self) -> u64 {
         self.on_disk.load(Relaxed)
     }
 
-    /// Where the files are.
+    /// Returns the directory of the files.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
@@ -78,7 +78,7 @@ impl Room {
     }
 }
 
-/// Bytes that are taken until this is dropped.
+/// Bytes that stay taken until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Lease {
     room: Arc<Room>,
@@ -87,7 +87,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// Makes the file that this is for longer, up to so many bytes.
+    /// Makes the file of this lease longer, up to so many bytes.
     pub(crate) fn extend_file(&mut self, file: &File, bytes: u64) -> io::Result<()> {
         let more = bytes - self.bytes;
         match fallocate(file, FallocateFlags::empty(), self.bytes, more) {
@@ -108,7 +108,7 @@ impl Drop for Lease {
     }
 }
 
-/// Appends zeros. The position of the file is its end: nothing else moves it.
+/// Appends zeros. The position of the file is its end, because nothing else moves it.
 fn write_zeros(mut file: &File, bytes: u64) -> io::Result<()> {
     let zeros = vec![0; 1 << 20];
     let mut left = bytes;
@@ -120,8 +120,8 @@ fn write_zeros(mut file: &File, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Where files go unless told otherwise: `$TMPDIR`, or `/var/tmp`, which is on a disk where `/tmp`
-/// may be in memory.
+/// Returns the default directory of files: `$TMPDIR`, or `/var/tmp`, which is on a disk where
+/// `/tmp` may be in memory.
 fn disk() -> PathBuf {
     let set =
         std::env::var_os("TMPDIR").filter(|directory| !directory.is_empty()).map(PathBuf::from);
@@ -129,9 +129,10 @@ fn disk() -> PathBuf {
     set.or_else(lasting).unwrap_or_else(std::env::temp_dir)
 }
 
-/// The bytes of memory that this process could take without anything having to be swapped out or
-/// killed, if the system says: what the machine has available, or what is left in the process's
-/// control group.
+/// Returns the bytes of memory that this process could still take, if the system says.
+///
+/// That is how much it could take before anything is swapped out or killed: what the machine has
+/// available, or what is left in the process's control group.
 pub fn available_memory() -> Option<u64> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok();
     let machine = meminfo.as_deref().and_then(available_in);
@@ -144,8 +145,8 @@ fn available_in(meminfo: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// What is left in a control group and in all that it is inside of, for either version of control
-/// groups.
+/// Returns what is left in a control group and in all groups around it, for either version of
+/// control groups.
 fn left_in_groups(groups: &str, root: &Path) -> Option<u64> {
     let mut least = None;
     for line in groups.lines() {

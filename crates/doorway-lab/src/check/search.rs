@@ -1,5 +1,5 @@
-//! A search from beginning to end: finds out how wide keys have to be, widens them as automata are
-//! learned, and hands the finished search over to whoever wants to look at it.
+//! A search from beginning to end. It finds out how wide keys have to be, widens them while
+//! automata are learned, and hands the finished search over to its caller.
 
 use std::{
     io,
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::fault::Fault;
 
-/// The most words that a packed state may take.
+/// The largest number of words of a packed state.
 pub(crate) const MAX_WORDS: usize = 64;
 
 /// A search that has ended.
@@ -35,13 +35,13 @@ pub(crate) struct Searched<'a, 's, const W: usize> {
     pub(crate) room: &'a Arc<Room>,
 }
 
-/// What to do with a search that has ended, whatever the width of its keys.
+/// What to do with a search that has ended, for any width of its keys.
 pub(crate) trait Then {
     type Out;
     fn then<const W: usize>(&mut self, searched: &Searched<'_, '_, W>) -> Self::Out;
 }
 
-/// What to search for, and how.
+/// The parameters of a search.
 #[derive(Clone, Copy)]
 pub(crate) struct Search<'a, 's> {
     pub(crate) space: &'a Mutex<Space<'s>>,
@@ -53,17 +53,16 @@ pub(crate) struct Search<'a, 's> {
     pub(crate) workers: usize,
     pub(crate) progress: &'a Progress,
     pub(crate) room: &'a Arc<Room>,
-    /// Where the search is kept, if it is.
+    /// Saves the search in a file, if it is kept.
     pub(crate) keeper: Option<&'a Keeper>,
 }
 
-/// What has been found so far: under a plan that turned out too narrow, or by a search that was
-/// interrupted.
+/// The levels so far of a search that was interrupted, or whose plan was too narrow.
 pub(crate) struct Saved {
     pub(crate) plan: Plan,
     /// Whether a wider plan is needed.
     pub(crate) narrow: bool,
-    /// For each level, the words of its states; the last one is not complete.
+    /// For each level, the words of its states; the last level is not complete.
     pub(crate) levels: Vec<Vec<List>>,
     /// Words per state.
     pub(crate) stride: usize,
@@ -75,7 +74,7 @@ enum Attempt<T> {
     Narrow(Box<Saved>),
 }
 
-/// The numbers of words that keys may have.
+/// The possible numbers of words of a key.
 macro_rules! with_words {
     ($words:expr, $w:ident => $do:expr) => {
         with_words!(@ $words, $w => $do; 1, 2, 3, 4, 8, 16, 64)
@@ -91,7 +90,7 @@ macro_rules! with_words {
     };
 }
 
-/// The words that a key has, if it needs this many; `None` if that is too many.
+/// Returns the words of a key that needs this many; `None` if that is too many.
 pub(crate) fn stride(words: usize) -> Option<usize> {
     (words <= MAX_WORDS).then(|| with_words!(words, W => W))
 }
@@ -102,7 +101,7 @@ impl Search<'_, '_> {
         self.run_from(None, then)
     }
 
-    /// Goes on with a search, and hands the result over.
+    /// Continues a search, and hands the result over.
     pub(crate) fn run_from<T: Then>(&self, mut saved: Option<Saved>, then: &mut T) -> T::Out {
         loop {
             let plan = match &saved {
@@ -135,7 +134,7 @@ impl Search<'_, '_> {
         })
     }
 
-    /// The bits that what is known so far needs.
+    /// Returns the bits that the numbers known so far need.
     pub(crate) fn widths(&self) -> Widths {
         let space = self.space.lock().expect("no worker panics");
         Widths {
@@ -198,7 +197,8 @@ impl Search<'_, '_> {
         Attempt::Done(then.then(&Searched { space, plan, rules, store, end, transitions, room }))
     }
 
-    /// The levels of a search under this plan, each freed as soon as it is there again.
+    /// Packs the levels of a search under this plan. Each old level is freed as soon as the new one
+    /// exists.
     fn repacked<const W: usize>(&self, saved: Saved, plan: &Plan) -> io::Result<Vec<Level<W>>> {
         let Saved { plan: old, levels, stride, .. } = saved;
         let repack = |list: List| -> io::Result<Part<W>> {
@@ -215,7 +215,7 @@ impl Search<'_, '_> {
     }
 }
 
-/// A part with one key.
+/// Returns a part with one key.
 fn one<const W: usize>(key: &Key<W>, room: &Arc<Room>) -> io::Result<Part<W>> {
     let mut part = Part::default();
     part.reserve(1, room)?;
@@ -224,12 +224,12 @@ fn one<const W: usize>(key: &Key<W>, room: &Arc<Room>) -> io::Result<Part<W>> {
 }
 
 impl<const W: usize> Searched<'_, '_, W> {
-    /// A shortest run from the start to a state of this depth: every state on it with the step
-    /// taken there.
+    /// Returns a shortest run from the start to a state of this depth: every state on it with the
+    /// step taken there.
     ///
-    /// Nothing was stored for this. Each state was found from one of the level before, so that
-    /// level is looked through again: at worst the whole search is done once more, and only when
-    /// there is something to show.
+    /// No data is stored for this. Each state was found from a state of the level before, so that
+    /// level is looked through again. At worst the whole search is done once more, and only when
+    /// there is a run to show.
     pub(crate) fn trail(&self, to: Key<W>, depth: usize) -> Vec<(Key<W>, Step<W>)> {
         let mut expander = Expander::new(self.space, self.plan, self.rules);
         let mut trail = Vec::new();
@@ -247,13 +247,13 @@ impl<const W: usize> Searched<'_, '_, W> {
         trail
     }
 
-    /// The distinct values of the whole shared memory.
+    /// Counts the distinct values of the whole shared memory.
     pub(crate) fn shared_values(&self, workers: usize) -> usize {
         let count = |worker: usize| {
             let mut values: FxHashSet<Key<W>> = FxHashSet::default();
-            // States that were found together mostly have the same memory, so most are not worth a
-            // look into the set. No value of a memory is all ones: the top bit is not part of it.
-            // All zeros is what it starts with.
+            // States that were found together mostly have the same memory, so most do not need a
+            // look into the set. No value of a memory is all ones, because the top bit is not part
+            // of it. The value that the memory starts with is all zeros.
             let mut recent = [[u64::MAX; W]; 1 << 12];
             for part in self.store.levels.iter().flatten().skip(worker).step_by(workers) {
                 for key in part {
@@ -279,13 +279,13 @@ impl<const W: usize> Searched<'_, '_, W> {
         })
     }
 
-    /// The bytes that a state takes, tables included.
+    /// Returns the bytes that a state takes, tables included.
     pub(crate) fn bytes_per_state(&self) -> usize {
         self.store.bytes() / self.store.states().max(1)
     }
 }
 
-/// The step that leads from one state to the other, if there is one.
+/// Returns the step that leads from the first state to the second, if there is one.
 pub(crate) fn step_to<const W: usize>(
     expander: &mut Expander<'_, '_, W>,
     from: &Key<W>,

@@ -1,6 +1,6 @@
 //! What has been learned of an algorithm: the values of its registers and the local states of its
-//! processes, each with a number, and what each move does. Learned from the very code that ships,
-//! once; the search then runs on the numbers.
+//! processes, each with a number, and the effect of each move. It is learned once, from the very
+//! code that ships; the search then runs on the numbers.
 
 mod bounded;
 mod outcomes;
@@ -24,21 +24,22 @@ use crate::{
     subject::{Choice, LocalState, Region, Subject},
 };
 
-/// The numbers of registers are kept in 16 bits, of which one stands for none.
+/// The largest number of registers: their numbers are kept in 16 bits, and one number stands for
+/// none.
 const MAX_REGISTERS: usize = u16::MAX as usize - 1;
 
-/// What is to be told apart about a process: a local state, or being in the middle of a write from
-/// one.
+/// What identifies the state of a process: a local state, or a local state in the middle of a
+/// write.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) enum Identity {
     At(Arc<LocalState>),
-    /// On registers that are not atomic a write is two steps; in between, the process is here:
-    /// before the write it was in this state, and the write is the move of this index.
+    /// The process is between the two steps of a write, on registers that are not atomic. Before
+    /// the write it was in this state, and the write is the move of this index.
     Writing(Arc<LocalState>, u32),
 }
 
 impl Identity {
-    /// The local state; in the middle of a write, the one before it.
+    /// Returns the local state; in the middle of a write, the local state before it.
     fn state(&self) -> &Arc<LocalState> {
         match self {
             Self::At(state) | Self::Writing(state, _) => state,
@@ -57,14 +58,14 @@ pub(crate) enum Effect {
     Begin,
     /// The second half of a write.
     End,
-    /// Nothing: a choice.
+    /// No effect: a choice.
     Choose,
 }
 
 /// One move of a local state.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct KnownMove {
-    /// The register, or `None` if it touches none.
+    /// The register, or `None` if the move touches none.
     pub(crate) register: Option<u16>,
     pub(crate) effect: Effect,
     pub(crate) choice: Choice,
@@ -76,23 +77,24 @@ pub(crate) struct KnownMove {
 pub(crate) struct Known {
     pub(super) identity: Identity,
     pub(crate) region: Region,
-    /// What it has asked for.
+    /// The session that the process has asked for.
     pub(crate) session: Session,
     pub(crate) moves: Arc<[KnownMove]>,
     pub(crate) labels: Labels,
-    /// The register that it is in the middle of writing.
+    /// The register that the process is in the middle of writing.
     pub(crate) writing: Option<u16>,
 }
 
 impl Known {
-    /// All that the checker sees of a local state, apart from what its moves lead to. Whatever else
-    /// a property is to see belongs here, or states that differ in it are merged.
+    /// Returns all that the checker sees of a local state, apart from the results of its moves.
+    /// Whatever else a property is to see belongs here. Otherwise states that differ in it are
+    /// merged.
     pub(super) fn shows(&self) -> (Region, Session, Option<u16>, &[KnownMove]) {
         (self.region, self.session, self.writing, &self.moves)
     }
 }
 
-/// What comes of a move: the process's next local state and the register's new value.
+/// The outcome of a move: the process's next local state and the register's new value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
     pub(crate) next: u32,
@@ -108,25 +110,26 @@ struct Process {
     outcomes: FxHashMap<(u32, u32, u32), Outcome>,
 }
 
-/// All that has been learned.
+/// All that has been learned of an algorithm.
 pub(crate) struct Space<'s> {
     pub(crate) subject: &'s dyn Subject,
     pub(crate) registers: Vec<Values>,
     dense: FxHashMap<usize, u16>,
     processes: Vec<Process>,
     kind: RegisterKind,
-    /// What was learned, in this order, if that is to be kept.
+    /// The lessons in the order of learning, if they are to be kept.
     pub(super) lessons: Option<Vec<Lesson>>,
-    /// Where tickets are relabelled: gaps from here on are not told apart.
+    /// If tickets are relabelled, gaps from this size on are not distinguished.
     gap: Option<u32>,
-    /// How many things have been tried on stretched tickets.
+    /// The number of things that have been tried on stretched tickets.
     tried: u64,
-    /// The local states that stand for others, if any are merged.
+    /// The local states that stand for other local states, if any are merged.
     merging: Option<Merging>,
 }
 
 impl<'s> Space<'s> {
-    /// With `gap`, tickets are relabelled, and gaps from there on are not told apart.
+    /// Makes a space. With `gap`, tickets are relabelled, and gaps from that size on are not
+    /// distinguished.
     pub(crate) fn new(
         subject: &'s dyn Subject,
         kind: RegisterKind,
@@ -136,7 +139,7 @@ impl<'s> Space<'s> {
         let mut dense = FxHashMap::default();
         let cells = subject.layout().registers();
         if cells > MAX_REGISTERS {
-            // A register takes a bit at least.
+            // Every register takes at least one bit.
             return Err(Fault::StateTooLarge(cells.div_ceil(u64::BITS as usize)));
         }
         for (i, cell) in subject.layout().cells().enumerate() {
@@ -158,13 +161,13 @@ impl<'s> Space<'s> {
         Ok(space)
     }
 
-    /// How many numbers have been given.
+    /// Returns how many numbers have been given.
     pub(super) fn learned(&self) -> usize {
         let values: usize = self.registers.iter().map(Values::len).sum();
         values + self.processes.iter().map(|process| process.known.len()).sum::<usize>()
     }
 
-    /// Notes what gave new numbers, if anything did since so many had been given.
+    /// Notes a lesson, if numbers have been given since there were `before`.
     fn note(&mut self, before: usize, lesson: impl FnOnce() -> Lesson) {
         let is_new = self.learned() > before;
         if let Some(lessons) = self.lessons.as_mut().filter(|_| is_new) {
@@ -172,12 +175,12 @@ impl<'s> Space<'s> {
         }
     }
 
-    /// From now on these local states stand for those that they are merged with.
+    /// Lets these local states stand for those that they are merged with from now on.
     pub(super) fn merge(&mut self, merging: Merging) {
         self.merging = Some(merging);
     }
 
-    /// The local state that stands for this one.
+    /// Returns the local state that stands for this one.
     fn representative(&self, p: usize, identity: Identity) -> Identity {
         match &self.merging {
             Some(merging) => merging.representative(p, identity),
@@ -185,17 +188,17 @@ impl<'s> Space<'s> {
         }
     }
 
-    /// Whether it is known what comes of this move: see [`outcome`](Self::outcome).
+    /// Returns whether the outcome of this move is known: see [`outcome`](Self::outcome).
     pub(super) fn knows_outcome(&self, p: usize, local: u32, index: u32, value: u32) -> bool {
         self.processes[p].outcomes.contains_key(&(local, index, value))
     }
 
-    /// Where a register lives.
+    /// Returns the home of a register.
     pub(crate) fn home(&self, register: u16) -> Home {
         self.subject.layout().cell(register as usize).home
     }
 
-    /// How many local states of `p` are known.
+    /// Returns how many local states of `p` are known.
     pub(crate) fn count(&self, p: usize) -> usize {
         self.processes[p].known.len()
     }
@@ -237,9 +240,9 @@ impl<'s> Space<'s> {
         id
     }
 
-    /// The state of `p` in the middle of the write that is this move.
+    /// Returns the state of `p` in the middle of the write that is this move.
     fn intern_writing(&mut self, p: usize, from: u32, index: u32) -> u32 {
-        // What it stands for is the same in all that is asked of the state before the write below.
+        // Its representative is the same in all uses of the state before the write below.
         let identity = self.representative(p, Identity::Writing(self.state(p, from), index));
         if let Some(&id) = self.processes[p].ids.get(&identity) {
             return id;
@@ -268,8 +271,9 @@ impl<'s> Space<'s> {
         self.add(p, known)
     }
 
-    /// What comes of move `index` of local state `local` of process `p` if its register holds
-    /// `value`.
+    /// Returns the outcome of a move if its register holds `value`.
+    ///
+    /// The move is `index` of local state `local` of process `p`.
     pub(crate) fn outcome(
         &mut self,
         p: usize,
@@ -295,8 +299,8 @@ impl<'s> Space<'s> {
             let state = self.state(p, local);
             let held = step.register.map(|r| self.registers[r as usize].value(value));
             let stepped = self.subject.step(p, &state, step.choice, held, true)?;
-            // Twice, because this is the one place where an impure section would be believed. It
-            // costs nothing: every outcome is learned once.
+            // The step runs twice, because only here an impure section would go unnoticed. It costs
+            // little: every outcome is learned once.
             let again = self.subject.step(p, &state, step.choice, held, true)?;
             if !stepped.agrees(&again) {
                 return Err(Fault::Impure);
@@ -319,12 +323,12 @@ impl<'s> Space<'s> {
         Ok(outcome)
     }
 
-    /// The local state of a number; in the middle of a write, the one before it.
+    /// Returns the local state of a number; in the middle of a write, the local state before it.
     pub(crate) fn state(&self, p: usize, local: u32) -> Arc<LocalState> {
         self.known(p, local).identity.state().clone()
     }
 
-    /// The labels that stand in a state, in order, from the numbers of its registers and processes.
+    /// Returns the labels in a state, in order, from the numbers of its registers and processes.
     pub(crate) fn labels(&self, values: &[u32], locals: &[u32]) -> Vec<u32> {
         let in_registers =
             self.registers.iter().zip(values).map(|(values, &v)| values.labels[v as usize]);
@@ -333,8 +337,8 @@ impl<'s> Space<'s> {
         in_registers.chain(in_locals).fold(Labels::default(), Labels::or).iter().collect()
     }
 
-    /// The number of every value that an overlapping read of `register` may return, for one choice
-    /// of ticket.
+    /// Returns the number of every value that an overlapping read of `register` may return, for one
+    /// choice of ticket.
     pub(crate) fn domain(&mut self, register: u16, tickets: &[Ticket]) -> Result<Vec<u32>, Fault> {
         let before = self.learned();
         let values = &mut self.registers[register as usize];
@@ -348,7 +352,8 @@ impl<'s> Space<'s> {
         Ok(numbers)
     }
 
-    /// The same without tickets, which are too many to try unless they are relabelled.
+    /// Like [`domain`](Self::domain) without tickets, which are too many to try unless they are
+    /// relabelled.
     pub(crate) fn finite_domain(&mut self, register: u16) -> Result<Vec<u32>, Fault> {
         let values = &self.registers[register as usize];
         let count =
@@ -359,7 +364,7 @@ impl<'s> Space<'s> {
         self.domain(register, &[])
     }
 
-    /// The number of a register's value with its tickets replaced.
+    /// Returns the number of a register's value with its tickets replaced.
     pub(crate) fn relabel_value(
         &mut self,
         register: u16,
@@ -374,7 +379,7 @@ impl<'s> Space<'s> {
         Ok(number)
     }
 
-    /// The number of a local state with its tickets replaced.
+    /// Returns the number of a local state with its tickets replaced.
     pub(crate) fn relabel_local(&mut self, p: usize, local: u32, map: &Map) -> Result<u32, Fault> {
         let before = self.learned();
         let f: Relabel<'_> = &mut |ticket| map.apply(ticket);

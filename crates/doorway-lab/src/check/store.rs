@@ -1,6 +1,6 @@
-//! The set of states that have been reached: an open-addressing table of whole keys that all
-//! workers share, and the keys level by level in the order in which they were found. The latter is
-//! at once the queue of the breadth-first search and the numbering of states.
+//! The set of reached states. It is an open-addressing table of whole keys that all workers share,
+//! and the keys level by level in the order in which they were found. This order is both the queue
+//! of the breadth-first search and the numbering of states.
 
 use std::{
     io,
@@ -25,7 +25,7 @@ use super::{
 /// The keys of one level, as each worker found them.
 pub(crate) type Level<const W: usize> = Vec<Part<W>>;
 
-/// How many keys a level has.
+/// Returns how many keys a level has.
 pub(crate) fn size<const W: usize>(level: &Level<W>) -> usize {
     level.iter().map(|part| part.len()).sum()
 }
@@ -33,29 +33,29 @@ pub(crate) fn size<const W: usize>(level: &Level<W>) -> usize {
 /// Keys, each in a slot of `W` words.
 ///
 /// The first word of a slot is 0 while it is free; every key has the top bit of its first word set.
-/// A key of several words is written behind [`BUSY`] in the first, which is replaced last, so that
-/// whoever sees a key sees all of it.
+/// A key of several words is written behind [`BUSY`] in the first word, which is replaced last. So
+/// a worker that sees a key sees all of it.
 ///
 /// A key's home is given by the upper bits of its hash, so that a larger table has the keys in the
 /// same order, and growing reads one table and writes the other from front to back.
 pub(crate) struct Table<const W: usize> {
     words: Words,
     capacity: usize,
-    /// How far to shift a hash for a home.
+    /// The shift that turns a hash into a home.
     shift: u32,
     len: Apart<AtomicU64>,
 }
 
-/// Something that is written often, apart from what is only read.
+/// A value that is written often, kept apart from values that are only read.
 #[repr(align(128))]
 pub(crate) struct Apart<T>(pub(crate) T);
 
 const BUSY: u64 = 1;
-/// States per piece: small enough to keep all workers busy to the end.
+/// The number of states per piece: small enough to keep all workers busy to the end.
 const PIECE: usize = 1 << 15;
 
 impl<const W: usize> Table<W> {
-    /// A table for at least this many keys.
+    /// Makes a table for at least this many keys.
     pub(crate) fn new(keys: usize, room: &Arc<Room>) -> io::Result<Self> {
         let capacity = Self::capacity(keys);
         let shift = u64::BITS - capacity.trailing_zeros();
@@ -71,17 +71,17 @@ impl<const W: usize> Table<W> {
         (keys * 2).next_power_of_two().max(1 << 12)
     }
 
-    /// The bytes of a table for at least this many keys.
+    /// Returns the bytes of a table for at least this many keys.
     pub(crate) fn bytes(keys: usize) -> u64 {
         (Self::capacity(keys) * size_of::<Key<W>>()) as u64
     }
 
-    /// How many keys there are, up to those that workers have not counted in yet.
+    /// Returns how many keys there are, except those that workers have not counted yet.
     pub(crate) fn len(&self) -> usize {
         self.len.0.load(Relaxed) as usize
     }
 
-    /// Whether this many more keys would make it slow, or not fit at all.
+    /// Returns whether this many more keys would make the table slow, or not fit at all.
     #[inline(always)]
     pub(crate) fn is_full(&self, more: usize) -> bool {
         (self.len() + more) * 3 > self.capacity * 2
@@ -92,8 +92,8 @@ impl<const W: usize> Table<W> {
         (hash >> self.shift) as usize
     }
 
-    /// Adds keys, each with its hash, and calls `new` with those that were not there. The memory
-    /// that they will need is touched first, all of it, so that the processor waits for many cache
+    /// Adds keys, each with its hash, and calls `new` with every key that was not there. First
+    /// touches all the memory that the keys will need, so that the processor waits for many cache
     /// misses at once instead of one after the other.
     pub(crate) fn insert_all(&self, keys: &[(Key<W>, u64)], mut new: impl FnMut(&Key<W>)) {
         let words: &[AtomicU64] = &self.words;
@@ -145,7 +145,7 @@ impl<const W: usize> Table<W> {
         }
     }
 
-    /// The slot that a key is in.
+    /// Returns the slot that a key is in.
     pub(crate) fn slot(&self, key: &Key<W>) -> Option<usize> {
         let mut slot = self.home(hash(key));
         loop {
@@ -164,7 +164,7 @@ impl<const W: usize> Table<W> {
         std::array::from_fn(|i| self.words[slot * W + i].load(Relaxed))
     }
 
-    /// The same keys in a table for at least this many, moved there by this many workers.
+    /// Returns a table of the same keys for at least this many, moved by this many workers.
     pub(crate) fn grown(&self, keys: usize, workers: usize, room: &Arc<Room>) -> io::Result<Self> {
         let larger = Self::new(keys, room)?;
         let share = self.capacity.div_ceil(workers);
@@ -188,16 +188,16 @@ impl<const W: usize> Table<W> {
     }
 }
 
-/// All states that have been found.
+/// All states found so far.
 pub(crate) struct Store<const W: usize> {
     pub(crate) table: Table<W>,
     /// The states by how many steps they are away from the start. The last level holds what has
-    /// been found from the one before, which is being expanded.
+    /// been found from the level before, which is being expanded.
     pub(crate) levels: Vec<Level<W>>,
 }
 
 impl<const W: usize> Store<W> {
-    /// From states that were found before.
+    /// Makes a store of states that were found before.
     pub(crate) fn new(levels: Vec<Level<W>>, room: &Arc<Room>) -> io::Result<Self> {
         let table = Table::new(levels.iter().map(size).sum(), room)?;
         for part in levels.iter().flatten() {
@@ -209,8 +209,8 @@ impl<const W: usize> Store<W> {
         Ok(Self { table, levels })
     }
 
-    /// Makes the table larger. Where memory does not suffice, the levels go to files first: they
-    /// are read and written from front to back, the table at random.
+    /// Makes the table larger. If memory does not suffice, the levels go to files first: levels are
+    /// read and written from front to back, the table at random.
     pub(crate) fn grow(&mut self, keys: usize, workers: usize, room: &Arc<Room>) -> io::Result<()> {
         if room.limit() - room.used() < Table::<W>::bytes(keys) {
             self.levels.iter_mut().flatten().try_for_each(|part| part.spill(room))?;
@@ -219,18 +219,18 @@ impl<const W: usize> Store<W> {
         Ok(())
     }
 
-    /// How many states there are.
+    /// Returns how many states there are.
     pub(crate) fn states(&self) -> usize {
         self.levels.iter().map(size).sum()
     }
 
-    /// All states, in the order of their numbers.
+    /// Returns all states, in the order of their numbers.
     #[cfg(test)]
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Key<W>> {
         self.levels.iter().flatten().flatten()
     }
 
-    /// All states in pieces for workers to share, each with the number of its first state.
+    /// Returns all states in pieces for workers to share, each with the number of its first state.
     pub(crate) fn pieces(&self) -> Vec<(u32, &[Key<W>])> {
         let pieces = self.levels.iter().flatten().flat_map(|part| part.chunks(PIECE));
         pieces
@@ -242,17 +242,17 @@ impl<const W: usize> Store<W> {
             .collect()
     }
 
-    /// The bytes that the states take.
+    /// Returns the bytes that the states take.
     pub(crate) fn bytes(&self) -> usize {
         (self.table.capacity + self.states()) * size_of::<Key<W>>()
     }
 
-    /// The bytes that the numbers of all states take.
+    /// Returns the bytes that the numbers of all states take.
     pub(crate) fn numbers_bytes(&self) -> u64 {
         (self.table.capacity * size_of::<u32>()) as u64
     }
 
-    /// The numbers of all states, looked up by this many workers.
+    /// Returns the numbers of all states, looked up by this many workers.
     pub(crate) fn numbers(&self, workers: usize) -> Numbers {
         let of_slot: Vec<AtomicU32> =
             (0..self.table.capacity).map(|_| AtomicU32::new(u32::MAX)).collect();
@@ -291,12 +291,12 @@ impl<const W: usize> Store<W> {
         Numbers { of_slot, starts, level_starts }
     }
 
-    /// The number of a state.
+    /// Returns the number of a state.
     pub(crate) fn number(&self, numbers: &Numbers, key: &Key<W>) -> Option<u32> {
         self.table.slot(key).map(|slot| numbers.of_slot[slot].load(Relaxed))
     }
 
-    /// The numbers of many states at once, which is faster than one after the other.
+    /// Looks up the numbers of many states at once, which is faster than one after the other.
     pub(crate) fn number_all(
         &self,
         numbers: &Numbers,
@@ -318,17 +318,17 @@ impl<const W: usize> Store<W> {
         std::hint::black_box(touched);
     }
 
-    /// The state of a number.
+    /// Returns the state of a number.
     pub(crate) fn key(&self, numbers: &Numbers, number: u32) -> Key<W> {
         let number = number as usize;
-        // Of several parts that start here all but the last are empty.
+        // If several parts start here, all but the last are empty.
         let part = numbers.starts.partition_point(|&start| start <= number) - 1;
         let keys = self.levels.iter().flatten().nth(part).expect("there is a part");
         keys[number - numbers.starts[part]]
     }
 }
 
-/// The numbers of states: by the slot that they are in, and where each part and level begins.
+/// The numbers of states: by the slot of each state, and where each part and level begins.
 pub(crate) struct Numbers {
     of_slot: Vec<AtomicU32>,
     starts: Vec<usize>,
@@ -336,12 +336,12 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// How many steps a state is away from the start.
+    /// Returns how many steps a state is away from the start.
     pub(crate) fn depth(&self, number: u32) -> usize {
         self.level_starts.partition_point(|&start| start <= number as usize) - 1
     }
 
-    /// The number of the first state that is more steps away from the start than this.
+    /// Returns the number of the first state that is more than this many steps away from the start.
     pub(crate) fn end_of_level(&self, depth: usize) -> usize {
         self.level_starts.get(depth + 1).copied().unwrap_or(usize::MAX)
     }
@@ -351,8 +351,8 @@ impl Numbers {
 mod tests {
     use super::*;
 
-    /// States are told apart by their keys, not by their hashes: keys with one and the same hash
-    /// are all kept.
+    /// States are distinguished by their keys, not by their hashes: different keys with the same
+    /// hash are all kept.
     #[test]
     fn hashes_may_collide() {
         let keys: Vec<Key<2>> = (0..500).map(|i| [(1 << 63) | (i % 7), i]).collect();

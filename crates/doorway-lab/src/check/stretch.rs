@@ -1,11 +1,11 @@
-//! Checks in every run what relabelling rests on: that an algorithm compares tickets and takes
-//! fewer than `gap` successors of one before another is met, and does nothing else with them.
+//! Checks in every run what relabelling rests on. An algorithm compares tickets and takes fewer
+//! than `gap` successors of a ticket before it meets another. It does nothing else with tickets.
 //!
 //! A step sees the tickets of its local state and of its register. The same step is run again on
-//! *stretched* tickets: every difference between neighbours that is `gap` or more is widened, the
-//! others stay. An algorithm that keeps to the rules cannot tell, so that what comes of the step
-//! has to be the same up to the stretching: every ticket that was there is at its stretched place,
-//! and every new one as far above the ticket below it as before, less than `gap`.
+//! *stretched* tickets: every difference between neighbours that is `gap` or more is widened, and
+//! smaller differences stay. An algorithm that keeps to the rules cannot notice. So the outcome of
+//! the step has to be the same up to the stretching. Every old ticket is at its stretched place.
+//! Every new ticket is as far above the ticket below it as before, less than `gap`.
 
 use doorway_core::{Ticket, layout::Erased, raw};
 
@@ -16,17 +16,16 @@ use crate::{
 };
 
 /// How much a wide gap is widened: by more than any algorithm counts to. It is no multiple of a
-/// power of two, so that one that looks at a part of the number notices, too.
+/// power of two, so that an algorithm that looks at a part of the number notices, too.
 const HUGE: u64 = 3_000_000_019;
 
-/// Small widenings go up to here: enough for both parities and for comparisons with small
-/// constants.
+/// The largest small widening: enough for both parities and for comparisons with small constants.
 const SMALL: u64 = 8;
 
-/// So many times all small widenings are tried, and afterwards one at random.
+/// How often all small widenings are tried; after that, one at random.
 const THOROUGH: u64 = 1 << 10;
 
-/// Tickets, and where stretching moves them.
+/// The tickets and their places after stretching.
 #[derive(Clone, Debug)]
 pub(crate) struct Stretch {
     /// Each visible ticket with its place, from zero on.
@@ -35,7 +34,7 @@ pub(crate) struct Stretch {
 }
 
 impl Stretch {
-    /// Widens the wide gaps between these tickets, each by what `widen` says.
+    /// Widens each wide gap between these tickets by what `widen` returns.
     fn new(visible: Labels, gap: u32, mut widen: impl FnMut() -> u64) -> Self {
         let gap = u64::from(gap);
         let mut places = vec![(0, 0)];
@@ -47,7 +46,7 @@ impl Stretch {
         Self { places, gap }
     }
 
-    /// The stretchings on which the `nth` thing that is learned is tried; none if no gap is wide.
+    /// Returns the stretchings on which the `nth` learned thing is tried; none if no gap is wide.
     pub(crate) fn all(visible: Labels, gap: u32, nth: u64) -> Vec<Self> {
         let mut random = Random::new(nth, 0);
         let mut any = false;
@@ -65,13 +64,13 @@ impl Stretch {
         all
     }
 
-    /// The one that leaves all tickets where they are.
+    /// Returns the stretching that leaves all tickets where they are.
     pub(crate) fn none(visible: Labels, gap: u32) -> Self {
         Self::new(visible, gap, || 0)
     }
 
-    /// Where a ticket is afterwards; `None` if it is a new one, `gap` or more above the visible one
-    /// below it.
+    /// Returns where a ticket is after stretching; `None` if it is a new ticket, `gap` or more
+    /// above the visible ticket below it.
     fn place(&self, ticket: Ticket) -> Option<Ticket> {
         if ticket == Ticket::INFINITY {
             return Some(ticket);
@@ -83,12 +82,12 @@ impl Stretch {
         (up == 0 || up < self.gap).then(|| raw::ticket(place + up))
     }
 
-    /// The same local state, stretched.
+    /// Returns the same local state, stretched.
     pub(crate) fn local(&self, local: &LocalState) -> Option<LocalState> {
         self.within(|f| local.relabel(f))
     }
 
-    /// The same value, stretched.
+    /// Returns the same value, stretched.
     pub(crate) fn value(&self, value: &dyn Erased) -> Option<Box<dyn Erased>> {
         self.within(|f| value.relabelled(f))
     }
@@ -104,7 +103,7 @@ impl Stretch {
         (!lost).then_some(all)
     }
 
-    /// Whether `stretched` is what comes of the step by which `plain` came, up to the stretching.
+    /// Returns whether two outcomes of a step are the same up to the stretching.
     pub(crate) fn agrees(&self, plain: &Stepped, stretched: &Stepped) -> bool {
         let effects = match (&plain.effect, &stretched.effect) {
             (Some(plain), Some(stretched)) => {
@@ -118,8 +117,8 @@ impl Stretch {
             && self.local(&plain.local).is_some_and(|local| local == stretched.local)
     }
 
-    /// Whether every ticket that came of a step has a place: it was there, or is less than `gap`
-    /// above one that was.
+    /// Returns whether every ticket in the outcome of a step has a place: it was there, or is less
+    /// than `gap` above a ticket that was.
     pub(crate) fn holds(&self, stepped: &Stepped) -> bool {
         stepped.effect.as_ref().is_none_or(|value| self.value(&**value).is_some())
             && self.local(&stepped.local).is_some()
@@ -142,7 +141,7 @@ mod tests {
     fn wide_gaps_are_widened_and_narrow_ones_stay() {
         let stretch = Stretch::new(labels(&[1, 3, 4, 7]), 2, || 10);
         assert_eq!(places(&stretch, &[0, 1, 3, 4, 7]), [0, 1, 13, 14, 27].map(Some));
-        // New tickets move with the one below them, unless they are too far above it.
+        // New tickets move with the ticket below them, unless they are too far above it.
         assert_eq!(places(&stretch, &[2, 5, 6, 8, 9]), [Some(2), Some(15), None, Some(28), None]);
         assert_eq!(places(&stretch, &[u64::MAX]), [Some(u64::MAX)]);
     }
@@ -154,7 +153,7 @@ mod tests {
         assert_eq!(places(&Stretch::none(labels(&[]), 2), &[0, 1, 2]), [Some(0), Some(1), None]);
     }
 
-    /// Both parities and every small constant come up, and later on one of them at a time.
+    /// Both parities and every small constant are tried, and later one of them at a time.
     #[test]
     fn small_widenings_are_all_tried_at_first() {
         let tried = |nth| {

@@ -1,4 +1,4 @@
-//! Relabelled runs without end against plain runs with bounded passages: the same states, up to
+//! Compares relabelled runs without end with plain runs of bounded passages: the same states, up to
 //! tickets.
 
 mod graphs;
@@ -17,8 +17,8 @@ use super::{
 };
 use crate::{entrant::Entrant, item::Whole, subject::LocalState};
 
-/// A state as anybody can compare it: what registers hold, where processes are and what they are in
-/// the middle of writing, with tickets narrowed.
+/// A state in a form that can be compared: the values of the registers, the local states, and the
+/// registers being written, with tickets narrowed.
 type Shape = (Vec<Whole>, Vec<LocalState>, Vec<Option<u16>>);
 
 /// The Bakery takes one successor at a time.
@@ -112,10 +112,11 @@ fn shapes(n: usize, passages: Option<u32>, kind: RegisterKind) -> HashSet<Shape>
     search.run(&mut Shapes)
 }
 
-/// No true state is missing from the relabelled ones: that is what makes a property that holds of
-/// these hold. The converse is not needed, as every counterexample is run again with true tickets,
-/// but it nearly holds too: with two processes every relabelled state is a true one, with three all
-/// but a few, in which a gap is taken to be wider than it can be.
+/// No true state is missing from the relabelled ones. So a property that holds of the relabelled
+/// states holds of the true ones. The converse is not needed, because every counterexample is run
+/// again with true tickets. It nearly holds too: with two processes every relabelled state is a
+/// true one. With three processes all but a few are; in these few a gap is taken to be wider than
+/// it can be.
 #[test]
 fn bounded_and_unbounded_runs_reach_the_same_states() {
     for (n, enough, untrue) in [(2, 3, 0), (3, 4, 18)] {

@@ -1,4 +1,4 @@
-//! What a search shows while it runs.
+//! The progress of a search.
 
 use std::sync::{
     Mutex, PoisonError,
@@ -7,26 +7,26 @@ use std::sync::{
 
 use super::room::Room;
 
-/// What is going on, for the caller to watch from another thread.
+/// The progress of a search, for the caller to watch from another thread.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// States found.
     pub states: AtomicU64,
     /// States found and not yet expanded.
     pub frontier: AtomicU64,
-    /// How many steps the search is away from the start.
+    /// The number of steps that the search is away from the start.
     pub depth: AtomicU64,
     /// Set by the watcher to make the search stop.
     pub cancel: AtomicBool,
-    /// States that were there when the search began: it goes on with a
+    /// States that existed when the search began, because it continues a
     /// [checkpoint](super::Checkpoint).
     pub resumed: AtomicU64,
     /// States that the checkpoint holds.
     pub kept: AtomicU64,
-    /// The search that is kept in a checkpoint has ended: what follows does not look at `cancel`,
+    /// The search that is kept in a checkpoint has ended. What follows does not look at `cancel`,
     /// and can be interrupted at any time.
     pub finished: AtomicBool,
-    /// The bytes of memory that hold states, and how many may.
+    /// The bytes of memory that hold states.
     pub memory: AtomicU64,
     /// The bytes of memory that states may take; 0 if that is not limited.
     pub max_memory: AtomicU64,
@@ -34,15 +34,15 @@ pub struct Progress {
     pub on_disk: AtomicU64,
     /// The sizes of the finished levels.
     levels: Mutex<Vec<u64>>,
-    /// What the user should be told, one line each.
+    /// Messages for the user, one line each.
     news: Mutex<Vec<String>>,
 }
 
-/// How many levels in a row have to be smaller than the one before for an estimate.
+/// How many levels in a row have to be smaller than the level before for an estimate.
 const SHRINKING: usize = 8;
 
 impl Progress {
-    /// Takes what the user should be told since the last call.
+    /// Takes the messages for the user since the last call.
     pub fn news(&self) -> Vec<String> {
         std::mem::take(&mut *self.news.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -51,19 +51,19 @@ impl Progress {
         self.news.lock().unwrap_or_else(PoisonError::into_inner).push(line);
     }
 
-    /// A search begins with these levels.
+    /// Notes that a search begins with these levels.
     pub(crate) fn begin(&self, levels: impl Iterator<Item = u64>, room: &Room) {
         *self.levels.lock().unwrap_or_else(PoisonError::into_inner) = levels.collect();
         self.note_room(room);
     }
 
-    /// A level is finished.
+    /// Notes that a level is finished.
     pub(crate) fn note_level(&self, size: u64, room: &Room) {
         self.levels.lock().unwrap_or_else(PoisonError::into_inner).push(size);
         self.note_room(room);
     }
 
-    /// Notes what states take, and tells when they begin to go to disk.
+    /// Notes the memory that states take, and tells when states begin to go to disk.
     pub(crate) fn note_room(&self, room: &Room) {
         self.memory.store(room.used(), Relaxed);
         let limit = room.limit();
@@ -76,16 +76,17 @@ impl Progress {
         }
     }
 
-    /// Estimates how many states are still to be expanded, if the levels have been shrinking for
-    /// long enough to tell.
+    /// Estimates how many states are still to be expanded.
+    ///
+    /// `None` if the levels have not been shrinking for long enough.
     pub fn left(&self) -> Option<u64> {
         left(&self.levels.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// The states of the last level and of those to come, if each is smaller than the one before by the
-/// factor that the last ones were. That is a guess: levels of some algorithms come in waves, of
-/// others they end sooner.
+/// Estimates the states of the last level and of those to come. Assumes that each level is smaller
+/// than the level before by the factor of the last levels. That is a guess: levels of some
+/// algorithms come in waves, and levels of other algorithms end sooner.
 fn left(levels: &[u64]) -> Option<u64> {
     let recent = levels.get(levels.len().checked_sub(SHRINKING + 1)?..)?;
     if !recent.windows(2).all(|pair| pair[1] < pair[0]) || recent[SHRINKING] == 0 {
@@ -93,7 +94,7 @@ fn left(levels: &[u64]) -> Option<u64> {
     }
     let (from, to) = (recent[SHRINKING / 2] as f64, recent[SHRINKING] as f64);
     let ratio = (to / from).powf(2.0 / SHRINKING as f64);
-    // What hardly shrinks may have no end.
+    // Levels that hardly shrink may have no end.
     (ratio < 0.98).then(|| (to / (1.0 - ratio)) as u64)
 }
 
@@ -104,8 +105,8 @@ mod tests {
     use super::*;
     use crate::{Entrant, Options, check};
 
-    /// Asserts that estimates are within a factor of 4 of what was left, up to where hardly
-    /// anything is; says how many there were.
+    /// Asserts that estimates are within a factor of 4 of the true number, until hardly anything is
+    /// left. Returns how many estimates there were.
     fn estimates(levels: &[u64]) -> usize {
         let mut given = 0;
         let all: u64 = levels.iter().sum();
@@ -141,10 +142,10 @@ mod tests {
         );
     }
 
-    /// Levels of true searches: what is estimated comes about right.
+    /// Estimates on levels of true searches come about right.
     #[test]
     fn estimates_are_about_right() {
-        // Those of the k-Bakery come in waves, of which it is said nothing but near the end.
+        // The levels of the k-Bakery come in waves, which give no estimates except near the end.
         for (name, size, passages, least) in [
             ("bakery", Size::mutex(3), None, 3),
             ("bakery", Size::mutex(3), Some(2), 8),

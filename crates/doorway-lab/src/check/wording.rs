@@ -1,4 +1,4 @@
-//! Verdicts in words: what was found, and how far that reaches.
+//! Puts verdicts into words: what was found, and how far that reaches.
 
 use doorway_core::Property;
 
@@ -12,7 +12,7 @@ use super::{
 use crate::trace::Trace;
 
 impl Conclude<'_, '_> {
-    /// How far a verdict reaches, in words.
+    /// Returns how far a verdict reaches, in words.
     fn reach(&self) -> String {
         let size = self.subject.size();
         let mut words = size.to_string();
@@ -26,14 +26,14 @@ impl Conclude<'_, '_> {
         words
     }
 
-    /// All that tells this search from others, in words: `more` and `last` are what is not known
-    /// here.
+    /// Returns in words all that distinguishes this search from other searches. `more` and `last`
+    /// are the parts that are not known here.
     pub(super) fn asked(&self, more: &str, last: &str) -> String {
         let subject = self.subject;
         let variant = subject.variant().map_or(String::new(), |variant| format!(" ({variant})"));
         let mutant = subject.mutant().map_or(String::new(), |mutant| format!(", mutant {mutant}"));
         let mut words = format!("{}{variant}{mutant}, {}{more}", subject.name(), self.reach());
-        // The search stops at what violates these.
+        // The search stops at a violation of these properties.
         let safe = |property: &&Property| safety_event(**property) != 0;
         let mut watched: Vec<&str> =
             self.options.properties.iter().filter(safe).map(|property| property.name()).collect();
@@ -72,7 +72,7 @@ impl Conclude<'_, '_> {
         words
     }
 
-    /// What has to be said of a verdict whichever way it goes.
+    /// Returns what has to be said of a verdict whether or not the property holds.
     fn caveat(&self, property: Property) -> &'static str {
         match property {
             Property::FifoEnabling | Property::KDeadlockAvoidance
@@ -98,13 +98,13 @@ impl Conclude<'_, '_> {
         }
     }
 
-    /// The same where more memory, or a search of more states, may decide.
+    /// Returns an undecided verdict that more memory, or a search of more states, may decide.
     pub(super) fn unfinished(&self, property: Property, why: &str) -> Verdict {
         self.unfinished.set(true);
         self.undecided(property, why)
     }
 
-    /// The verdict on a property if there is no graph of a finished search to decide it.
+    /// Returns the verdict on a property if there is no graph of a finished search to decide it.
     pub(super) fn without_graph<const W: usize>(
         &self,
         searched: &Searched<'_, '_, W>,
@@ -119,7 +119,7 @@ impl Conclude<'_, '_> {
         }
     }
 
-    /// A violation, if its run could be run with true values.
+    /// Returns a violation, if its run could be made with true values.
     pub(super) fn violated(&self, property: Property, trace: Option<Trace>) -> Verdict {
         match trace {
             Some(trace) => Verdict {

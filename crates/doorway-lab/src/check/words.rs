@@ -1,7 +1,7 @@
-//! Zeroed words straight from the system, in huge pages where there are any; or in a file, where
-//! memory does not suffice.
+//! Zeroed words straight from the system, in huge pages where possible, or in a file where memory
+//! does not suffice.
 //!
-//! The table of states is read at random places and grows all the time: with small pages most reads
+//! The table of states is read at random places and grows all the time. With small pages most reads
 //! miss the translation cache too, and workers that take page faults wait for each other in the
 //! kernel.
 
@@ -25,7 +25,7 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// `count` words, all zero.
+    /// Makes `count` words, all zero.
     pub(super) fn new(count: usize, room: &Arc<Room>) -> io::Result<Self> {
         let bytes = count * WORD;
         if let Some(lease) = room.take(bytes as u64)
@@ -56,7 +56,7 @@ impl Deref for Words {
     }
 }
 
-/// Words in a file, which one thread at a time writes, and which grow at the end.
+/// Words in a file that grow at the end; one thread at a time writes them.
 pub(super) struct Filed {
     map: MmapMut,
     file: Option<File>,
@@ -64,14 +64,14 @@ pub(super) struct Filed {
 }
 
 impl Filed {
-    /// `count` words, all zero.
+    /// Makes `count` words, all zero.
     pub(super) fn new(count: usize, room: &Arc<Room>) -> io::Result<Self> {
         let (file, lease) = room.file((count * WORD) as u64)?;
         let map = mapped(&file, count * WORD)?;
         Ok(Self { map, file: Some(file), lease })
     }
 
-    /// Makes room for `count` words in all.
+    /// Grows the file to `count` words in all.
     pub(super) fn grow(&mut self, count: usize) -> io::Result<()> {
         let file = self.file.as_ref().ok_or(io::ErrorKind::Unsupported)?;
         self.lease.extend_file(file, (count * WORD) as u64)?;
@@ -79,7 +79,7 @@ impl Filed {
         Ok(())
     }
 
-    /// Gives the file descriptor back: it will not grow any more.
+    /// Gives the file descriptor back: the file will not grow any more.
     pub(super) fn seal(&mut self) {
         self.file = None;
     }

@@ -33,13 +33,14 @@ impl Snapshot {
         }
     }
 
-    /// Whether there is any ticket but zero and ∞.
+    /// Returns whether there is any ticket but zero and ∞.
     pub(super) fn has_tickets(&self) -> bool {
         !self.gaps.is_empty()
     }
 
-    /// Whether this is the other state up to tickets, with gaps below `wide` the same and the
-    /// others as wide or wider.
+    /// Returns whether the states are the same up to tickets.
+    ///
+    /// Gaps below `wide` must be the same; all other gaps must be as wide or wider.
     pub(super) fn continues(&self, other: &Self, wide: u64) -> bool {
         let gaps = self
             .gaps
@@ -53,7 +54,7 @@ impl Snapshot {
     }
 }
 
-/// The tickets that stand anywhere in a run, in order.
+/// Returns all tickets of a run, in order.
 pub(crate) fn tickets(machine: &Machine<'_>) -> Vec<Ticket> {
     let mut all = Vec::new();
     let mut note = |ticket: Ticket| {

@@ -1,4 +1,4 @@
-//! What a step of a run was.
+//! The steps of a run.
 
 use doorway_core::Session;
 
@@ -7,28 +7,28 @@ use crate::{replay::Kind, subject::Region};
 /// One step of a run.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// Who moved.
+    /// The process that moved.
     pub process: usize,
     /// The paper's line.
     pub line: u32,
     /// What was done.
     pub kind: Kind,
-    /// Which half of a write this is, on registers that are not atomic.
+    /// The half of a write, on registers that are not atomic.
     pub half: Option<Half>,
     /// The register, as the layout numbers them.
     pub register: Option<usize>,
-    /// The same, in the order in which the run first touched them: small numbers, for those who
-    /// keep something of each.
+    /// The register, numbered in the order in which the run first touched them. These numbers are
+    /// small, for callers that keep something for each register.
     pub slot: usize,
-    /// The register lives with another process or with nobody: a reference in DSM.
+    /// The register lives with another process or with no process: a reference in DSM.
     pub remote: bool,
     /// What was done, in words.
     pub access: String,
-    /// Where the process was.
+    /// The region of the process before the step.
     pub from: Region,
-    /// Where it is now.
+    /// The region of the process after the step.
     pub to: Region,
-    /// What it has asked for in this passage; nothing except in group locks.
+    /// The session that the process has asked for in this passage; none except in group locks.
     pub session: Session,
     /// The process gave up its place with this step.
     pub abandons: bool,
@@ -39,17 +39,17 @@ pub struct Event {
 }
 
 impl Event {
-    /// Whether the other is the same step of another round: an access to the same register at the
-    /// same place, whatever the values. Local states that are merged may differ in whether they
-    /// write or swap.
+    /// Returns whether the other event is the same step of another round: an access to the same
+    /// register at the same place, whatever the values. Local states that are merged may differ in
+    /// whether they write or swap.
     pub(crate) fn is_alike(&self, other: &Self) -> bool {
         let step = |event: &Self| (event.process, event.line, event.half, event.register);
         let place = |event: &Self| (event.from, event.to, event.session, event.abandons);
         step(self) == step(other) && place(self) == place(other)
     }
 
-    /// Whether another run made the same step. Whether a wait was in vain is known of runs that
-    /// forget alone.
+    /// Returns whether another run made the same step. Only runs that forget know whether a wait
+    /// was in vain.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let step = |event: &Self| {
             (event.process, event.line, event.kind, event.half, event.register, event.remote)
@@ -59,7 +59,7 @@ impl Event {
         step(self) == step(other) && place(self) == place(other) && self.access == other.access
     }
 
-    /// Before anything has happened.
+    /// Returns the event before anything has happened.
     pub(super) fn none() -> Self {
         Self {
             process: 0,

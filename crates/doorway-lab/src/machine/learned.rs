@@ -1,13 +1,14 @@
-//! What has been learned of a process. Its section is run again on its answers to find out what a
-//! step does; what came of it is kept under the number of its local state and the number of the
-//! value that it found, so that the same step is not replayed a second time. So a process becomes
-//! an automaton, as in the checker, learned while it runs. Nothing else changes: a step that is
-//! known is the step that a replay would have made.
+//! What a run has learned of a process.
 //!
-//! Tickets and sequence numbers make local states that never come back, and it costs more to keep
-//! them than to replay. So a process may know so many states, and then it forgets all but the one
-//! that it is in. If it has been little use to know them it keeps no others from then on, until it
-//! goes round in a wait.
+//! To find out what a step does, a section runs again on its answers. The outcome is kept under two
+//! numbers, that of the local state and that of the value found, so that the same step is not
+//! replayed a second time. So a process becomes an automaton that is learned while it runs, as in
+//! the checker. Nothing else changes: a known step is the step that a replay would have made.
+//!
+//! Tickets and sequence numbers make local states that never come back. Such states cost more to
+//! keep than to replay. So each process keeps a limited number of states; at the limit it forgets
+//! all but its present state. If the kept states have been of little use, it keeps no others until
+//! it goes round in a wait.
 
 use std::sync::Arc;
 
@@ -23,12 +24,12 @@ use crate::{
 
 /// No register, no effect.
 pub(super) const NONE: u32 = u32::MAX;
-/// What is found by who does not look: a write does the same whatever was there before.
+/// Found by a move that does not read: a write does the same whatever the register held before.
 const UNSEEN: u32 = u32::MAX - 1;
 /// Nothing has been found yet.
 const NEVER: u32 = u32::MAX - 2;
 
-/// What comes of a step: the next local state, and the value that is left in the register or
+/// The outcome of a step: the next local state, and the value that is left in the register or
 /// [`NONE`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Outcome {
@@ -46,15 +47,15 @@ pub(super) struct State {
     pub(super) region: Region,
     pub(super) session: Session,
     pub(super) waits: bool,
-    /// There are other moves than the first.
+    /// The state has other moves than the first.
     pub(super) several: bool,
-    /// What its first move found the last time, and what came of that.
+    /// What the first move found the last time, and the outcome.
     found: u32,
     outcome: Outcome,
 }
 
 impl State {
-    /// What a move of this kind finds in its register.
+    /// Returns what a move of this kind finds in its register.
     #[inline]
     pub(super) fn finds(kind: Kind, slot: u32, memory: &Memory<'_>) -> u32 {
         match kind {
@@ -70,38 +71,38 @@ struct Whole {
     moves: Moves,
 }
 
-/// What has been learned of one process, and where it is. What every step needs comes first, in one
-/// line of the cache.
+/// What has been learned of one process, and its present state. The fields that every step needs
+/// come first, in one cache line.
 #[repr(C, align(64))]
 pub(super) struct Learned {
-    /// Where it is.
+    /// The number of the present state.
     at: u32,
-    /// The same, at hand.
+    /// The present state itself.
     pub(super) now: State,
-    /// How often it has been of use to know a state since all were forgotten.
+    /// How often a known state has been of use since all states were forgotten.
     used: u32,
-    /// How often the register had been written that it looked at in vain with its last step;
-    /// [`NOT_IN_VAIN`] if it did not.
+    /// The write count of the register at which the last step looked in vain; [`NOT_IN_VAIN`] if
+    /// the last step did not look in vain.
     pub(super) looked: u32,
     states: Vec<State>,
     wholes: Vec<Whole>,
     ids: FxHashMap<Arc<LocalState>, u32>,
-    /// What came of a move of a state that found a value: what the states themselves have no room
-    /// for.
+    /// The outcomes of moves of a state that found a value, where the states themselves have no
+    /// room for them.
     outcomes: FxHashMap<(u32, u32, u32), Outcome>,
     /// How many states are kept before all are forgotten.
     most: usize,
-    /// States are not kept.
+    /// New states are not kept.
     plain: bool,
-    /// Where the last round of a wait began: who comes back there goes round, and then it is of use
-    /// to keep states.
+    /// Where the last round of a wait began. A process that comes back there goes round, and then
+    /// keeping states is of use.
     began: Option<Arc<LocalState>>,
 }
 
-/// No register has been written as often.
+/// Stands for no write count.
 pub(super) const NOT_IN_VAIN: u32 = MANY;
 
-/// So many states are kept at first.
+/// The number of states that are kept at first.
 const FEW: usize = 1 << 8;
 
 impl Learned {
@@ -131,7 +132,7 @@ impl Learned {
         &self.wholes[self.at as usize].moves
     }
 
-    /// Goes to a state that is known; says whether it is another.
+    /// Goes to a known state; returns whether it is another state.
     #[inline]
     pub(super) fn go(&mut self, to: u32) -> bool {
         let moves = to != self.at;
@@ -143,7 +144,7 @@ impl Learned {
         moves
     }
 
-    /// Forgets what is known, if that is much; `limit` is the most there may be.
+    /// Forgets the known states if there are many; `limit` is the largest number allowed.
     pub(super) fn make_room(&mut self, limit: usize) {
         if self.states.len() < self.most.min(limit) {
             return;
@@ -153,7 +154,7 @@ impl Learned {
         self.forget();
     }
 
-    /// What comes of a move that finds this value, if that has been learned.
+    /// Returns the outcome of a move that finds this value, if it has been learned.
     #[inline]
     pub(super) fn outcome(&mut self, index: usize, found: u32) -> Option<Outcome> {
         if index == 0 && self.now.found == found {
@@ -178,11 +179,11 @@ impl Learned {
         self.states[self.at as usize] = self.now;
     }
 
-    /// Notes what comes of a move that finds this value.
+    /// Notes the outcome of a move that finds this value.
     fn learn(&mut self, index: usize, found: u32, outcome: Outcome) {
         if index == 0 {
             if self.now.found != NEVER {
-                // Both are kept: the one that was at hand, and this one.
+                // Both outcomes are kept: the previous one and this one.
                 self.outcomes.insert((self.at, 0, self.now.found), self.now.outcome);
                 self.outcomes.insert((self.at, 0, found), outcome);
             }
@@ -192,8 +193,8 @@ impl Learned {
         }
     }
 
-    /// Goes to a state that a move has led to and notes that, if states are kept. Says whether it
-    /// is another state.
+    /// Goes to the state that a move has led to. Notes the outcome if states are kept. Returns
+    /// whether it is another state.
     pub(super) fn arrive(
         &mut self,
         (index, found, effect): (usize, u32, u32),
@@ -225,7 +226,7 @@ impl Learned {
         Ok(true)
     }
 
-    /// The number of a state, if it is known.
+    /// Returns the number of a state, if it is known.
     fn known(&self, local: &LocalState) -> Option<u32> {
         if *self.wholes[self.at as usize].local == *local {
             return Some(self.at);
@@ -233,7 +234,7 @@ impl Learned {
         self.ids.get(local).copied()
     }
 
-    /// The number of a state that is not known yet.
+    /// Adds a state that is not known yet and returns its number.
     fn add(&mut self, local: LocalState, moves: Moves, memory: &mut Memory<'_>) -> u32 {
         if self.ids.is_empty() {
             self.ids.insert(self.wholes[0].local.clone(), 0);
@@ -246,7 +247,7 @@ impl Learned {
         id
     }
 
-    /// Forgets everything but where the process is.
+    /// Forgets everything but the present state.
     pub(super) fn forget(&mut self) {
         let at = std::mem::take(&mut self.at) as usize;
         self.wholes.swap(0, at);

@@ -1,5 +1,5 @@
-//! The registers of a run. Only those that have been touched are here: of a table of n² registers a
-//! run may touch a few.
+//! The registers of a run. Only touched registers are kept: of a table of n² registers, a run may
+//! touch a few.
 
 use std::sync::Arc;
 
@@ -12,20 +12,20 @@ use crate::item::Whole;
 pub(super) struct Memory<'s> {
     layout: &'s Layout,
     touched: Vec<Touched>,
-    /// By the ids of registers.
+    /// The slot of each register, by the id of the register.
     slots: FxHashMap<usize, u32>,
     values: Values,
-    /// As many values are kept in any case.
+    /// The number of values that are kept in any case.
     few: usize,
-    /// A register has been written as often as can be counted.
+    /// A write count has reached its limit.
     pub(super) full: bool,
 }
 
 /// A register that has been touched.
 pub(super) struct Touched {
-    /// Which of the layout's registers it is.
+    /// The number of the register in the layout.
     pub(super) number: u32,
-    /// Whose memory it is in, or [`NOBODYS`].
+    /// The process in whose memory it is, or [`NOBODYS`].
     pub(super) home: u32,
     /// What it holds.
     pub(super) value: u32,
@@ -33,20 +33,20 @@ pub(super) struct Touched {
     pub(super) writes: u32,
 }
 
-/// Writes are counted up to here, and then from the beginning.
+/// The largest write count; then counting begins again.
 pub(super) const MANY: u32 = u32::MAX;
 
-/// No process's.
+/// The memory of no process.
 pub(super) const NOBODYS: u32 = u32::MAX;
 
-/// Values with numbers: equal numbers, equal values.
+/// Values with numbers: two values are equal if and only if their numbers are.
 #[derive(Default)]
 struct Values {
     list: Vec<(Arc<Whole>, u64)>,
     ids: FxHashMap<Arc<Whole>, u32>,
-    /// The largest number in any.
+    /// The largest number in any value.
     largest: u64,
-    /// When there are as many, those that no register holds are forgotten.
+    /// The number of values at which values that no register holds are forgotten.
     most: usize,
 }
 
@@ -78,7 +78,7 @@ impl<'s> Memory<'s> {
         memory.remembering(1 << 16)
     }
 
-    /// Keeps as many values in any case.
+    /// Keeps this many values in any case.
     pub(super) fn remembering(mut self, values: usize) -> Self {
         self.few = values;
         self.values.most = values;
@@ -89,7 +89,8 @@ impl<'s> Memory<'s> {
         self.layout
     }
 
-    /// The register's slot; it gets one if it has none. `None` for what is no register.
+    /// Returns the slot of a register, and gives it one if it has none. `None` if there is no such
+    /// register.
     pub(super) fn slot(&mut self, id: usize) -> Option<usize> {
         if let Some(&slot) = self.slots.get(&id) {
             return Some(slot as usize);
@@ -112,12 +113,12 @@ impl<'s> Memory<'s> {
         &self.touched[slot]
     }
 
-    /// The slot of the layout's register of this number, if it has been touched.
+    /// Returns the slot of the layout's register of this number, if it has been touched.
     pub(super) fn touched(&self, number: usize) -> Option<usize> {
         self.slots.get(&self.layout.cell(number).id()).map(|&slot| slot as usize)
     }
 
-    /// What the layout's register of this number holds.
+    /// Returns what the layout's register of this number holds.
     pub(super) fn value_of(&self, number: usize) -> &dyn Erased {
         match self.touched(number) {
             Some(slot) => self.held(slot),
@@ -125,25 +126,25 @@ impl<'s> Memory<'s> {
         }
     }
 
-    /// What a slot holds.
+    /// Returns what a slot holds.
     pub(super) fn held(&self, slot: usize) -> &dyn Erased {
         &*self.values.list[self.touched[slot].value as usize].0.0
     }
 
-    /// Whether a slot holds a larger number than this.
+    /// Returns whether a slot holds a larger number than this.
     #[inline]
     pub(super) fn exceeds(&self, slot: usize, bound: u64) -> bool {
-        // Mostly no value that there ever was does.
+        // Mostly, no value in the run holds a larger number.
         !self.none_exceeds(bound) && self.values.list[self.touched[slot].value as usize].1 > bound
     }
 
-    /// The number of a value.
+    /// Returns the number of a value.
     pub(super) fn number(&mut self, value: Box<dyn Erased>) -> u32 {
         self.values.intern(value)
     }
 
-    /// A slot is written, or updated to what it held before; with a value, it holds that of this
-    /// number then. Says whether it held another.
+    /// Notes that a slot is written, or updated to what it held before. With a value, the slot then
+    /// holds the value of this number. Returns whether it held another value.
     #[inline]
     pub(super) fn write(&mut self, slot: usize, value: Option<u32>) -> bool {
         let touched = &mut self.touched[slot];
@@ -152,25 +153,26 @@ impl<'s> Memory<'s> {
         value.is_some_and(|value| std::mem::replace(&mut touched.value, value) != value)
     }
 
-    /// Counts writes from the beginning. Who has looked at a register before has to look again.
+    /// Begins to count writes again. A process that has looked at a register before has to look
+    /// again.
     pub(super) fn count_again(&mut self) {
         self.touched.iter_mut().for_each(|touched| touched.writes = 0);
         self.full = false;
     }
 
-    /// Whether no value that there has been holds a larger number than this.
+    /// Returns whether no value so far holds a larger number than this.
     #[inline]
     pub(super) fn none_exceeds(&self, bound: u64) -> bool {
         self.values.largest <= bound
     }
 
-    /// Whether there are so many values that some should be forgotten.
+    /// Returns whether there are so many values that some should be forgotten.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.values.list.len() >= self.values.most
     }
 
-    /// Forgets the values that no register holds. The others get new numbers.
+    /// Forgets the values that no register holds. The remaining values get new numbers.
     pub(super) fn forget(&mut self) {
         let old = std::mem::take(&mut self.values);
         for touched in &mut self.touched {

@@ -1,4 +1,4 @@
-//! Steps that have been made before, and how they come to be known.
+//! Steps that have been made before, and how they are learned.
 
 use doorway_core::{RegisterKind, Session};
 
@@ -13,14 +13,14 @@ use crate::{
 };
 
 impl Machine<'_> {
-    /// Whether steps are remembered.
+    /// Returns whether steps are remembered.
     #[inline]
     pub(super) fn remembers(&self) -> bool {
         self.remember && self.cut && self.kind == RegisterKind::Atomic
     }
 
-    /// Process `p` makes its move of this index. What it has done is the [last](Self::last) step
-    /// then.
+    /// Makes the move of process `p` with this index. After that, [`last`](Self::last) returns the
+    /// step.
     ///
     /// # Errors
     /// When the algorithm cannot be run in the lab.
@@ -39,7 +39,7 @@ impl Machine<'_> {
         &self.last
     }
 
-    /// A step that has been made before is not replayed. Nothing is copied that need not be: most
+    /// Makes a step that has been made before without a replay. Copies as little as possible: most
     /// steps of long runs are made here.
     #[inline]
     pub(super) fn recall(&mut self, p: usize, index: usize) -> Result<(), Fault> {
@@ -64,7 +64,7 @@ impl Machine<'_> {
         let (process, last) = (&mut self.processes[p], &mut self.last);
         process.looked = NOT_IN_VAIN;
         last.to = process.now.region;
-        // With its last step a process asks for nothing any more.
+        // With the last step of its passage, a process stops asking for anything.
         last.session =
             if process.now.session == Session::NONE { session } else { process.now.session };
         last.idle = waits && effect == NONE && !moves;
@@ -84,8 +84,8 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// A register is written, or updated to what it held before; says whether it holds another
-    /// value now.
+    /// Writes a register, or updates it to what it held before; returns whether it now holds
+    /// another value.
     #[inline]
     pub(super) fn write(&mut self, slot: usize, value: Option<u32>) -> bool {
         let changed = self.memory.write(slot, value);
@@ -96,9 +96,9 @@ impl Machine<'_> {
         changed
     }
 
-    /// Process `p` looks again, if all that it can do is to look at a register at which it has
-    /// looked in vain and which nobody has touched since but to look. Then this is the
-    /// [last](Self::last) step, and costs nothing in CC.
+    /// Lets process `p` look again, if its only move is to look at a register at which it has
+    /// looked in vain, and which has only been read since. Then this look is the [last](Self::last)
+    /// step, and costs nothing in CC.
     #[inline]
     pub(crate) fn looks_again(&mut self, p: usize) -> bool {
         let process = &self.processes[p];
@@ -119,14 +119,14 @@ impl Machine<'_> {
         true
     }
 
-    /// Whether no register has held a larger number than this.
+    /// Returns whether no register has held a larger number than this.
     #[inline]
     pub(crate) fn none_exceeds(&self, bound: u64) -> bool {
         self.memory.none_exceeds(bound)
     }
 
-    /// Replays a step and notes what comes of it: the value that it leaves in the register, and
-    /// whether the process is in another state now.
+    /// Replays a step and notes its outcome: the value that it leaves in the register, and whether
+    /// the process is in another state now.
     #[cold]
     #[inline(never)]
     fn learn(&mut self, p: usize, index: usize, slot: u32) -> Result<(u32, bool), Fault> {

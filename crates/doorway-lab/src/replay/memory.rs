@@ -1,4 +1,4 @@
-//! The replay memory's side of the memory traits: accesses that stop, and loops that forget.
+//! Implements the memory traits for the replay memory: accesses that stop, and loops that forget.
 
 use std::{ops::ControlFlow, panic::Location};
 
@@ -143,7 +143,7 @@ impl Registers for Replay<'_> {
         }
         let opposite = self.asks_the_opposite();
         loop {
-            // As in `repeat`, the first round looks like the others.
+            // As in `repeat`, the first round looks like all other rounds.
             self.carry(place, start, 0, true, &());
             self.round = Some(self.accesses);
             if until(self.read(register)?) != opposite {
@@ -168,7 +168,7 @@ impl CompareAndSwap for Replay<'_> {
     }
 }
 
-/// Who is dead is what a register says: the lab kills.
+/// A register says which processes are dead: the lab kills.
 impl Coins for Replay<'_> {
     fn choose(&mut self, outcomes: u32) -> Result<u32, Stop> {
         self.outcome(Odds::Even(outcomes))

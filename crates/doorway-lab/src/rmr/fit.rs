@@ -1,4 +1,4 @@
-//! Which function of n a row of measurements follows: least squares over n, log₂ n and n².
+//! Finds the function of n that measurements follow: least squares over n, log₂ n and n².
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Fit {
     /// How much each further x adds.
     pub slope: f64,
-    /// What is left at x = 0.
+    /// The value at x = 0.
     pub intercept: f64,
     /// The share of the variance that the fit explains, from 0 to 1; 1 for measurements that do not
     /// vary.
@@ -15,8 +15,8 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// The line through these points that leaves the least squares; `None` if they do not lie
-    /// apart.
+    /// Returns the line through these points by least squares; `None` if all points have the same
+    /// x.
     pub fn through(points: &[(f64, f64)]) -> Option<Self> {
         let count = points.len() as f64;
         let mean = |f: fn(&(f64, f64)) -> f64| points.iter().map(f).sum::<f64>() / count;
@@ -34,16 +34,16 @@ impl Fit {
     }
 }
 
-/// The function that measurements follow.
+/// The function of n that measurements follow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
-    /// They stay where they are.
+    /// The measurements stay where they are.
     Constant,
-    /// They grow with log₂ n.
+    /// The measurements grow with log₂ n.
     Logarithmic,
-    /// They grow with n.
+    /// The measurements grow with n.
     Linear,
-    /// They grow with n².
+    /// The measurements grow with n².
     Quadratic,
     /// None of these fits well.
     Unclear,
@@ -70,25 +70,25 @@ pub struct Growth {
     pub over_log: Fit,
     /// The fit over n².
     pub over_square: Fit,
-    /// What that says.
+    /// The function that the three fits point to.
     pub class: Class,
 }
 
-/// With fewer sizes every function fits.
+/// The fewest sizes for a fit: with fewer sizes every function fits.
 pub const FEWEST: usize = 4;
-/// A fit over n that explains less is none.
+/// A fit over n that explains less than this share does not count.
 const GOOD: f64 = 0.99;
-/// One over another function, which is clearly better than the one over n, may explain a little
+/// A fit over another function that is clearly better than the fit over n may explain a little
 /// less.
 const GOOD_ENOUGH: f64 = 0.95;
-/// Another function than n is clearly better if it leaves less than this share of what n leaves
-/// unexplained.
+/// A fit over another function is clearly better if it leaves less than this share of the variance
+/// that the fit over n leaves unexplained.
 const CLEARLY: f64 = 0.5;
 /// Measurements that vary by no more than this share of their mean stay where they are.
 const STILL: f64 = 0.05;
 
 impl Growth {
-    /// How the measurements `(n, references)` grow; `None` for fewer than [`FEWEST`] sizes.
+    /// Returns how the measurements `(n, references)` grow; `None` for fewer than [`FEWEST`] sizes.
     pub fn of(points: &[(usize, f64)]) -> Option<Self> {
         if points.len() < FEWEST {
             return None;
@@ -117,7 +117,7 @@ impl Growth {
         Some(Self { over_n, over_log, over_square, class })
     }
 
-    /// The fit that belongs to the class, and what it is over; the one over n where none fits.
+    /// Returns the fit of the class and what it is over; the fit over n if no class fits.
     pub fn best(&self) -> (Fit, &'static str) {
         match self.class {
             Class::Logarithmic => (self.over_log, "log₂ n"),

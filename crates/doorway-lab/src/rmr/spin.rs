@@ -1,6 +1,6 @@
-//! What it costs to wait: a process is kept waiting in front of holders that stay inside. An
-//! algorithm that spins locally pays nothing for its looks, however many; another pays for each, so
-//! that its passages have no bound.
+//! The cost of waiting: a process is kept waiting while holders stay inside. An algorithm that
+//! spins locally pays nothing for any number of looks. Other algorithms pay for each look, so that
+//! their passages have no bound.
 
 use doorway_core::RegisterKind;
 
@@ -16,9 +16,9 @@ use crate::{
 /// The references of a passage in which a process has waited for so many of its own steps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SpinCost {
-    /// Who waits.
+    /// The process that waits.
     pub process: usize,
-    /// The steps that it has taken.
+    /// The steps that the process has taken.
     pub steps: u64,
     /// Its references with coherent caches.
     pub cc: u64,
@@ -26,13 +26,15 @@ pub struct SpinCost {
     pub dsm: u64,
 }
 
-/// Who has not come in alone after this many steps never will.
+/// A process that has not entered alone after this many steps never will.
 const PATIENCE: u64 = 1 << 20;
 
-/// Lets k processes go in one after the other and stay, and another one take `steps` steps in front
-/// of them; in group locks one of a session, and another of another. Of several that may be the one
-/// who waits, it is the one to whom it is dearest in DSM. `None` if that cannot be arranged: a
-/// holder does not get in, or the one who should wait does.
+/// Returns what waiting `steps` steps costs a process while holders stay inside.
+///
+/// First k processes enter one after the other and stay; then another process takes `steps` steps.
+/// In group locks one process enters, and a process of another session waits. Several processes are
+/// tried as the waiting process; the result is that of the process with the highest cost in DSM.
+/// `None` if a holder does not enter, or if the waiting process leaves its entry section.
 ///
 /// # Errors
 /// When the algorithm cannot be run in the lab.
@@ -49,7 +51,8 @@ const PATIENCE: u64 = 1 << 20;
 /// ```
 pub fn spin_cost(subject: &dyn Subject, steps: u64) -> Result<Option<SpinCost>, Fault> {
     let n = subject.size().n;
-    // Ids decide who waits where: the first, the second and the last wait at different places.
+    // Where a process waits depends on its id: the first, the second and the last wait at different
+    // places.
     let mut dearest: Option<SpinCost> = None;
     for process in [0, 1, n.saturating_sub(1)] {
         let Some(cost) = kept_waiting(subject, process, steps)? else { return Ok(None) };
@@ -75,7 +78,7 @@ fn kept_waiting(
     let mut random = Random::new(0, 2);
     let mut step = |p: usize| -> Result<(Region, (u64, u64)), Fault> {
         let index = match machine.moves(p) {
-            // Who waits asks for something else than who is inside.
+            // The waiting process asks for another session than the holder.
             moves if machine.region(p) == Region::Remainder && p == process => moves.len() - 1,
             _ if machine.region(p) == Region::Remainder => 0,
             _ => choose(&machine, p, &mut random),

@@ -1,12 +1,13 @@
-//! Adversaries: schedulers that are defined by what they may know. Three kinds, from the weakest to
-//! the strongest, and each is a trait of its own whose argument is all that it learns. A strategy
-//! that wanted to know more would not compile.
+//! Adversaries: schedulers that are defined by what they may know.
+//!
+//! There are three kinds, from the weakest to the strongest. Each is a trait of its own, whose
+//! argument is all that the strategy learns. A strategy that used more would not compile.
 //!
 //! | kind | sees | trait |
 //! |---|---|---|
 //! | oblivious | nothing: its schedule is fixed before the run | [`Oblivious`] |
-//! | locality-aware (paper 004, section II) | of each past and each pending step whether it reads or writes and whether it is local; when a `lock()` or `release()` call responds | [`LocalityAware`] |
-//! | strong adaptive | everything: registers, local states, coins that have fallen | [`StrongAdaptive`] |
+//! | locality-aware (Giakkoupis and Woelfel 2014, section II) | of each past and each pending step whether it reads or writes and whether it is local; when a `lock()` or `release()` call responds | [`LocalityAware`] |
+//! | strong adaptive | everything: registers, local states, outcomes of coins | [`StrongAdaptive`] |
 //!
 //! ```compile_fail,E0616
 //! use doorway_lab::schedule::adversary::Locality;
@@ -41,7 +42,8 @@ use self::{locality::Restricted, oblivious::Blind, strong::Free};
 use super::{ScheduleError, Scheduler, Uniform, View};
 use crate::random::Random;
 
-/// The adversaries that there are. One without a strategy lets anybody move, each as likely.
+/// The names of all adversaries. A name without a strategy picks any process, all with the same
+/// probability.
 pub const ADVERSARIES: [&str; 10] = [
     "oblivious",
     "oblivious:bursts",
@@ -55,7 +57,7 @@ pub const ADVERSARIES: [&str; 10] = [
     "strong-adaptive:backpack",
 ];
 
-/// The adversary of that name among `n` processes.
+/// Returns the adversary of that name among `n` processes.
 pub(super) fn named(name: &str, n: usize, random: Random) -> Option<Box<dyn Scheduler>> {
     Some(match name {
         "oblivious" => Box::new(Blind(oblivious::Anybody::new(n, random))),
@@ -65,7 +67,7 @@ pub(super) fn named(name: &str, n: usize, random: Random) -> Option<Box<dyn Sche
         "locality-aware:hold-writes" => Box::new(Restricted(Hold::writes(n, random))),
         "locality-aware:hold-release" => Box::new(Restricted(Hold::release(n, random))),
         "locality-aware:backpack" => Box::new(Restricted(Backpack::new(n, random))),
-        // Who sees everything and makes nothing of it.
+        // This adversary sees everything and uses none of it.
         "strong-adaptive" => Box::new(Uniform(random)),
         "strong-adaptive:victim" => Box::new(Free(Victim::new(n, random))),
         "strong-adaptive:backpack" => Box::new(Free(EmptyBackpack::new(random))),

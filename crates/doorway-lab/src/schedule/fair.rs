@@ -1,9 +1,9 @@
-//! Schedulers that mean no harm: everybody moves again and again.
+//! Schedulers that are not adversaries: every process moves again and again.
 
 use super::{ScheduleError, Scheduler, View};
 use crate::random::Random;
 
-/// One after the other.
+/// Round robin: one process after another.
 #[derive(Debug, Default)]
 pub struct RoundRobin {
     next: usize,
@@ -18,7 +18,7 @@ impl Scheduler for RoundRobin {
     }
 }
 
-/// Anybody, each as likely.
+/// Any process, all with the same probability.
 #[derive(Debug)]
 pub struct Uniform(pub Random);
 
@@ -29,10 +29,11 @@ impl Scheduler for Uniform {
     }
 }
 
-/// Probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi, Nagarakatte 2010): the
-/// process with the highest priority moves; priorities are random and are lowered at random
-/// moments. As in all uses of it on code that spins, a process whose wait fails goes to the end, or
-/// nobody else would ever move.
+/// Probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi, Nagarakatte 2010).
+///
+/// The process with the highest priority moves. Priorities are random and are lowered at random
+/// moments. As in all uses of it on code that spins, a process whose wait fails gets the lowest
+/// priority. Otherwise no other process would ever move.
 #[derive(Debug)]
 pub struct Pct {
     random: Random,
@@ -40,7 +41,7 @@ pub struct Pct {
     priority: Vec<i64>,
     lowest: i64,
     until_change: u64,
-    /// Who was first the last time and has not been lowered since.
+    /// The process that was first the last time and has not been lowered since.
     first: Option<usize>,
 }
 
@@ -48,7 +49,7 @@ pub struct Pct {
 const CHANGE_EVERY: u64 = 64;
 
 impl Pct {
-    /// For `n` processes.
+    /// Makes a scheduler for `n` processes.
     pub fn new(n: usize, mut random: Random) -> Self {
         let mut priority: Vec<i64> = (1..=n as i64).collect();
         for i in (1..n).rev() {
@@ -76,7 +77,7 @@ impl Scheduler for Pct {
                 self.until_change = 1 + self.random.below(2 * CHANGE_EVERY);
             }
         }
-        // Priorities are only ever lowered, so who is first stays so.
+        // Priorities are only ever lowered, so the first process stays first.
         self.first = match self.first {
             Some(first) if view.able.binary_search(&first).is_ok() => Some(first),
             _ => view.able.iter().copied().max_by_key(|&p| self.priority[p]),

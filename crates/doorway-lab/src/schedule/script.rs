@@ -1,4 +1,4 @@
-//! Schedules that are written down, in a file or in a paper, and what may be wrong with one.
+//! Schedules that are written down, in a file or in a paper, and their errors.
 
 use doorway_core::Size;
 
@@ -8,122 +8,122 @@ use crate::{
     subject::{Region, Subject},
 };
 
-/// A schedule that cannot be followed.
+/// Why a schedule cannot be followed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
-    /// Not a scheduler.
+    /// There is no such scheduler.
     #[error(
         "there is no scheduler {0:?} for this algorithm; there are round-robin, random, pct, {adversaries} and script:FILE, \
          002-section-4 for burns-lamport, 002-section-6 for group-black-white-bakery with -n 4 or more and 2 sessions or \
          more, and 003-section-5:I,J for queue and the tickets", adversaries = ADVERSARIES.join(", ")
     )]
     Unknown(String),
-    /// A schedule h(i, j) that there is not.
+    /// There is no such schedule h(i, j).
     #[error("there is no schedule h({pair}): say 003-section-5:I,J with k ≤ J < I < n; {}", pairs(*.n, *.k))]
     Pair {
-        /// What was asked for.
+        /// The pair that was asked for.
         pair: String,
-        /// Processes.
+        /// The number of processes.
         n: usize,
-        /// Slots.
+        /// The number of slots.
         k: usize,
     },
-    /// A script that cannot be read as one.
+    /// A line of the script cannot be read.
     #[error(
         "line {line} of the script: {text:?} is not `ID`, `ID*COUNT`, `ID past LINE`, `ID until REGION`, \
          `ID until REGION within COUNT`, `ID asks SESSION`, `ID chooses OUTCOME`, `ID reads VALUE` or `again`"
     )]
     Syntax {
-        /// Which line, from 1.
+        /// The number of the line, from 1.
         line: usize,
-        /// What it says.
+        /// The text of the line.
         text: String,
     },
-    /// A script with more steps in a line than anybody needs.
+    /// A line of the script has more steps than any script needs.
     #[error("line {line} of the script: at most {PATIENCE} steps in one line")]
     TooMany {
-        /// Which line, from 1.
+        /// The number of the line, from 1.
         line: usize,
     },
-    /// A script with a loop, where nothing is repeated.
+    /// The script has a loop in which nothing is repeated.
     #[error(
         "`again` in the script: a simulation comes to an end; follow it with `lab check --script FILE --property NAME`"
     )]
     Again,
-    /// A script that says what a read returns, on atomic registers.
+    /// The script says what a read returns, on atomic registers.
     #[error(
         "line {line} of the script: on atomic registers a read returns what is there; follow the script with \
          `lab check --script FILE --registers safe --property NAME`"
     )]
     Reads {
-        /// Which line, from 1.
+        /// The number of the line, from 1.
         line: usize,
     },
-    /// A script that says what a read returns that overlaps nothing, or what it cannot return.
+    /// The script says what a read returns, but the read overlaps nothing or cannot return that.
     #[error(
         "line {line} of the script: process {process} makes no read that overlaps a write and may return that"
     )]
     NoOverlap {
-        /// Which line, from 1.
+        /// The number of the line, from 1.
         line: usize,
-        /// Who.
+        /// The process that reads.
         process: usize,
     },
-    /// A script in which somebody asks for what there is not, or in the middle of a passage.
+    /// A process makes a request that does not exist, or makes one in the middle of a passage.
     #[error(
         "line {line} of the script: process {process} cannot ask for that here; it asks in its remainder, for a session \
          from 1 to what --sessions says"
     )]
     NoSession {
-        /// Which line, from 1.
+        /// The number of the line, from 1.
         line: usize,
-        /// Who.
+        /// The process that makes the request.
         process: usize,
     },
-    /// A script that names a process that is not there.
+    /// The script names a process that does not exist.
     #[error("line {line} of the script: there is no process {process}; with -n {n} they are 0 to {}", n - 1)]
     Nobody {
-        /// Which line, from 1.
+        /// The number of the line, from 1.
         line: usize,
-        /// Who.
+        /// The process that the script names.
         process: usize,
-        /// How many there are.
+        /// The number of processes.
         n: usize,
     },
-    /// A script that wants a process to move that is done.
+    /// The script moves a process that has finished.
     #[error(
         "line {line} of the script: process {process} has crashed or made all its passages; see --passages"
     )]
     Stuck {
-        /// Which line, from 1.
+        /// The number of the line, from 1.
         line: usize,
-        /// Who.
+        /// The process that has finished.
         process: usize,
     },
-    /// A script in which a process is waited for that does not come.
+    /// The script waits for a process that does not get there.
     #[error(
         "line {line} of the script: process {process} took {steps} steps and did not get there"
     )]
     Never {
-        /// Which line, from 1.
+        /// The number of the line, from 1.
         line: usize,
-        /// Who.
+        /// The process that the script waits for.
         process: usize,
-        /// How many steps it took.
+        /// The number of steps that the process took.
         steps: u64,
     },
 }
 
-/// A schedule written down, step by step or by where a process is to get.
+/// A schedule written down, step by step or by the places that processes are to reach.
 #[derive(Debug)]
 pub struct Script {
     turns: Vec<(usize, Turns)>,
-    /// The turn before which it says `again`.
+    /// The turn before which the script says `again`.
     again: Option<usize>,
     at: usize,
     /// Steps taken in the current line.
     taken: u64,
-    /// Steps after which a process that is not where it should be will never be.
+    /// Steps after which a process that has not reached its place never will.
     patience: u64,
 }
 
@@ -136,22 +136,22 @@ struct Turns {
 #[derive(Debug, Clone, Copy)]
 enum Goal {
     Steps(u64),
-    /// One step, the first of a passage, that asks for this session; or a choice that falls on
-    /// this.
+    /// One step with a choice: the first step of a passage asks for this session, or a choice has
+    /// this outcome.
     Asks(u32),
-    /// One step, a read that overlaps a write and returns this word.
+    /// One step: a read that overlaps a write and returns this word.
     Reads(u64),
     Past(u32),
     Until(Region),
-    /// The same, or so many steps.
+    /// Like `Until`, with this many steps at most.
     Within(Region, u64),
 }
 
-/// A process that has not come to where the script wants it after this many steps never will.
+/// A process that has not reached the place named in the script after this many steps never will.
 const PATIENCE: u64 = 1_000_000;
 
 impl Script {
-    /// Reads a script: one line per turn or run of turns, `#` begins a comment.
+    /// Parses a script: one line per turn or run of turns, `#` begins a comment.
     ///
     /// # Errors
     /// At the first line that is none of `ID`, `ID*COUNT`, `ID past LINE`, `ID until REGION`,
@@ -183,19 +183,21 @@ impl Script {
         Ok(Self { turns, again, at: 0, taken: 0, patience: PATIENCE })
     }
 
-    /// The same for a run that forgets nothing, in which every failed look makes all further steps
-    /// dearer.
+    /// Returns the same script with another patience.
+    ///
+    /// A run that forgets nothing needs it: there, every failed look makes all further steps more
+    /// expensive.
     #[must_use]
     pub fn with_patience(mut self, patience: u64) -> Self {
         self.patience = patience;
         self
     }
 
-    /// The same, for a simulation: registers are atomic, so nobody may say what a read returns, and
-    /// there is an end.
+    /// Returns the same script for a simulation. Registers are atomic, so the script may not say
+    /// what a read returns. The script must end.
     ///
     /// # Errors
-    /// Where the script says otherwise.
+    /// If the script says what a read returns, or does not end.
     pub fn for_simulation(self) -> Result<Self, ScheduleError> {
         if self.again.is_some() {
             return Err(ScheduleError::Again);
@@ -206,8 +208,9 @@ impl Script {
         }
     }
 
-    /// What the step that [`follow`](Self::follow) has asked for reads, if that is written down,
-    /// and in which line.
+    /// Returns what the current step reads, if the script says so, and the line that says so.
+    ///
+    /// The current step is the step that [`follow`](Self::follow) has asked for.
     pub fn reads(&self) -> Option<(u64, usize)> {
         match self.turns.get(self.at)? {
             &(line, Turns { goal: Goal::Reads(word), .. }) => Some((word, line)),
@@ -215,8 +218,8 @@ impl Script {
         }
     }
 
-    /// Whether the step that [`follow`](Self::follow) has asked for is the first of those that are
-    /// repeated for ever.
+    /// Returns whether the step that [`follow`](Self::follow) has asked for is the first step of
+    /// the loop.
     pub fn begins_loop(&self) -> bool {
         self.again == Some(self.at) && self.taken == 1
     }
@@ -254,7 +257,8 @@ fn region(name: &str) -> Option<Region> {
 }
 
 impl Script {
-    /// Who moves next, where these can move, this was the last step, and everybody is there.
+    /// Returns the process that moves next, given the able processes, the last step and all
+    /// regions.
     ///
     /// # Errors
     /// When the script asks for something that cannot be done.
@@ -308,11 +312,11 @@ impl Scheduler for Script {
     }
 }
 
-/// The name of the schedule of paper 002, section 4.
+/// The name of the schedule of He et al. 2018, section 4.
 pub const SECTION_4: &str = "002-section-4";
 
-/// Paper 002, section 4: the schedule that makes Burns-Lamport's last process compete N(N-1)/2
-/// times in one passage. The paper's P_1 … P_N are 0 … n-1 here.
+/// Returns the schedule of He et al. 2018, section 4. It makes Burns-Lamport's last process compete
+/// N(N-1)/2 times in one passage. The paper's P_1 … P_N are 0 … n-1 here.
 pub fn section_4(n: usize) -> String {
     let last = n - 1;
     let mut script = String::new();
@@ -337,12 +341,12 @@ pub fn section_4(n: usize) -> String {
     script
 }
 
-/// The name of the schedule of paper 002, section 6.
+/// The name of the schedule of He et al. 2018, section 6.
 pub const SECTION_6: &str = "002-section-6";
 
-/// Paper 002, section 6: the schedule by which the naive generalisation of the Black-White Bakery
-/// lets two sessions in. The paper's P_i, P_j, P_k, P_l are 0 to 3 here, S and S' are 1 and 2, and
-/// its white is black.
+/// The schedule of He et al. 2018, section 6. With it, the naive generalisation of the Black-White
+/// Bakery lets two sessions in. The paper's P_i, P_j, P_k, P_l are 0 to 3 here, S and S' are 1 and
+/// 2, and its white is black.
 pub const SECTION_6_SCRIPT: &str = "\
 0 asks 1
 0 until critical # P_i enters
@@ -360,12 +364,14 @@ pub const SECTION_6_SCRIPT: &str = "\
 3 until remainder
 ";
 
-/// The name of the schedules of paper 003, section 5.2; `:I,J` follows.
+/// The name of the schedules of Fischer et al. 1985, section 5.2; `:I,J` follows.
 pub const SECTION_5: &str = "003-section-5";
 
-/// Paper 003, section 5.2: the schedule h(i, j), for k ≤ j < i ≤ n - 1. No two of them may leave
-/// the same value in the shared variable, hence the lower bound C(n - k, 2) on how many there are.
-/// The paper's P_1 … P_N are 0 … n-1 here; `i` and `j` are the paper's.
+/// Returns the schedule h(i, j) of Fischer et al. 1985, section 5.2, for k ≤ j < i ≤ n - 1.
+///
+/// No two of these schedules may leave the same value in the shared variable, hence the lower bound
+/// C(n - k, 2) on the number of values. The paper's P_1 … P_N are 0 … n-1 here; `i` and `j` are the
+/// paper's.
 pub fn section_5(n: usize, k: usize, i: usize, j: usize) -> String {
     let mut script = String::new();
     (0..k).for_each(|p| script.push_str(&format!("{p} until critical # 1: P_1 … P_k enter\n")));
@@ -378,8 +384,8 @@ pub fn section_5(n: usize, k: usize, i: usize, j: usize) -> String {
     script
 }
 
-/// The script that `003-section-5:I,J` names, if it is that for this algorithm. It is for those of
-/// the paper: that they enter and leave by single steps is what the schedule is made of.
+/// Returns the script that `003-section-5:I,J` names, if this algorithm has it. Only the algorithms
+/// of the paper have it: the schedule requires that processes enter and leave by single steps.
 pub(crate) fn section_5_for(
     name: &str,
     subject: &dyn Subject,
@@ -395,7 +401,7 @@ pub(crate) fn section_5_for(
     })
 }
 
-/// An example of a pair, if there is one.
+/// Returns an example of a pair, if there is one.
 fn pairs(n: usize, k: usize) -> String {
     if k + 2 <= n {
         format!("with -n {n} -k {k} try 003-section-5:{},{k}", n - 1)

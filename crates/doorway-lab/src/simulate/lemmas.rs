@@ -1,20 +1,20 @@
-//! What the proof of paper 004 counts (section IV), counted in a run: writes to R, those of them
-//! that are *good*, and passages.
+//! Counts what the proof of Giakkoupis and Woelfel 2014, section IV, counts, in a run. That is
+//! writes to R, *good* writes to R, and passages.
 //!
-//! On each side *phase* 0 begins with the run, and the next one whenever S is reset in line 32. The
-//! leader of a phase is who wins S in it, in line 6. A *good interval* begins with a phase, and
-//! ends when the leader of that phase has L: after its last step in line 9. A write to R in line 5
-//! is *good* if it falls in a good interval of its own side.
+//! On each side, *phase* 0 begins with the run, and the next phase whenever S is reset in line 32.
+//! The leader of a phase is the process that wins S in it, in line 6. A *good interval* begins with
+//! a phase. It ends when the leader of that phase has L: after its last step in line 9. A write to
+//! R in line 5 is *good* if it falls in a good interval of its own side.
 //!
-//! Lemma 5: in expectation at least half of the writes are good, for at any time one side at least
-//! is in a good interval, and the coin of line 3 falls on it with probability 1/2. Lemma 6: in
-//! expectation a phase has at least 1/36 as many passages as good writes. What is counted here is
-//! the sum over all phases of one run, as in the proof of Theorem 1; no single phase and no
-//! expectation. Who counts as having passed is who has entered the critical section. In a run that
-//! is cut off, the last phase of each side has its writes counted, and perhaps not all of its
-//! passages.
+//! Lemma 5: in expectation at least half of the writes are good. At any time, at least one side is
+//! in a good interval, and the coin of line 3 falls on that side with probability 1/2. Lemma 6: in
+//! expectation a phase has at least 1/36 as many passages as good writes. This module counts the
+//! sum over all phases of one run, as in the proof of Theorem 1; it counts no single phase and no
+//! expectation. A process counts as having passed when it has entered the critical section. In a
+//! run that is cut off, the last phase of each side has its writes counted, and perhaps not all of
+//! its passages.
 //!
-//! Line 9 here is the hand-over from the leader before, and then L: a good interval ends after
+//! Line 9 here is the hand-over from the previous leader, and then L: a good interval ends after
 //! both.
 
 use std::ops::Range;
@@ -25,16 +25,16 @@ use crate::{
     subject::{Region, Subject},
 };
 
-/// What was counted.
+/// The counts of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lemmas {
     sides: [Side; 2],
     /// Writes to R, in line 5.
     pub writes: u64,
-    /// Those in a good interval of their side.
+    /// Writes in a good interval of their side.
     pub good_writes: u64,
-    /// Those at a time when neither side was in a good interval. The paper's "critical observation"
-    /// is that there are none.
+    /// Writes at a time when neither side was in a good interval. The paper's "critical
+    /// observation" is that there are none.
     pub uncovered: u64,
     /// Entries into the critical section.
     pub passages: u64,
@@ -49,7 +49,7 @@ struct Side {
     leader: Range<usize>,
     /// The leader of this phase.
     led_by: Option<usize>,
-    /// In its good interval.
+    /// This side is in a good interval.
     good: bool,
 }
 
@@ -59,7 +59,7 @@ impl Lemmas {
     /// Lemma 6: passages per good write are at least this, in expectation.
     pub const LEMMA_6: f64 = 1.0 / 36.0;
 
-    /// Nothing yet, if this is the lock that the lemmas are about.
+    /// Returns zero counts, if the subject is the lock that the lemmas are about.
     pub(crate) fn of(subject: &dyn Subject) -> Option<Self> {
         if !subject.claims().paper.contains("004 ") {
             return None;
@@ -77,7 +77,7 @@ impl Lemmas {
         Some(Self { sides, writes: 0, good_writes: 0, uncovered: 0, passages: 0 })
     }
 
-    /// Notes a step that has just been made.
+    /// Counts a step that has just been made.
     #[inline]
     pub(crate) fn observe(&mut self, event: &Event, machine: &Machine<'_>) {
         let p = event.process;
@@ -113,12 +113,12 @@ impl Lemmas {
         self.passages += u64::from(event.to == Region::Critical && event.from != Region::Critical);
     }
 
-    /// The share of good writes, if there were writes.
+    /// Returns the share of good writes, if there were writes.
     pub fn share_of_good_writes(&self) -> Option<f64> {
         ratio(self.good_writes, self.writes)
     }
 
-    /// Passages per good write, if there were good writes.
+    /// Returns the passages per good write, if there were good writes.
     pub fn passages_per_good_write(&self) -> Option<f64> {
         ratio(self.passages, self.good_writes)
     }

@@ -1,4 +1,4 @@
-//! An algorithm's code on the replay memory.
+//! Runs an algorithm's code on the replay memory.
 
 use std::borrow::Cow;
 
@@ -13,8 +13,8 @@ use crate::{
     replay::{Access, Input, Kind, Replay},
 };
 
-/// What the lab asks of an algorithm's code: that it runs on the replay memory, whatever that
-/// memory's lifetime.
+/// An algorithm's code. The lab requires that it runs on the replay memory for any lifetime of that
+/// memory.
 struct Run<A> {
     algorithm: A,
     layout: Layout,
@@ -31,8 +31,8 @@ where
     P: Local,
     K: Local,
 {
-    /// Runs `p` from where it is to its next access without an answer, or to the remainder. The
-    /// state that it stopped in has no request in the remainder, so `moves` asks for each.
+    /// Runs `p` from where it is to its next access without an answer, or to the remainder. In the
+    /// remainder the returned state has no request, so `moves` tries each request.
     fn drive(&self, p: usize, m: &mut Replay<'_>, local: &LocalState) -> Result<LocalState, Fault> {
         let mut section = local.section;
         let mut held = local.held.clone();
@@ -46,7 +46,7 @@ where
             }
             if !taken && m.input.is_none() {
                 taken = true;
-                // Elsewhere it would only tell states apart that are the same.
+                // In other sections it would only distinguish states that are the same.
                 fresh = section != Section::Exit;
             }
             let Some(next) = run? else {
@@ -81,7 +81,7 @@ where
         }
     }
 
-    /// Runs one section; `None` if it stopped at an access.
+    /// Runs one section; `None` if the section stopped at an access.
     fn section(
         &self,
         p: usize,
@@ -112,13 +112,13 @@ where
         Ok(done.ok())
     }
 
-    /// Whether the algorithm has a way to abandon a place.
+    /// Returns whether the algorithm has a way to abandon a place.
     fn knows_how_to_abandon(&self, p: usize, local: &LocalState) -> bool {
         let mut m = Replay::new(&[], None, true, self.mutant);
         local.held.get::<P>().is_some_and(|pass| self.algorithm.abandon(&mut m, p, pass).is_some())
     }
 
-    /// The move that begins with this choice.
+    /// Returns the move that begins with this choice.
     fn first(
         &self,
         p: usize,
@@ -142,7 +142,7 @@ where
         }
     }
 
-    /// The state from which the choice makes its access.
+    /// Returns the state from which the choice makes its access.
     fn chosen<'l>(
         &self,
         local: &'l LocalState,
@@ -173,7 +173,7 @@ where
                     log: Vec::new(),
                 }
             }
-            // All that it knew is gone.
+            // The process loses all that it knew.
             Choice::Kill => {
                 let (session, held) = (local.session, Item::new(()));
                 LocalState { section: Section::Killed, fresh: true, session, held, log: Vec::new() }
@@ -294,7 +294,7 @@ where
     }
 }
 
-/// The moves that a move stands for: one for each outcome, if it makes a choice.
+/// Returns the moves that a move stands for: one for each outcome, if it makes a choice.
 fn spread(step: Move, choice: impl Fn(u32) -> Choice) -> Vec<Move> {
     match step.access.kind {
         Kind::Choose(odds) => {
@@ -304,7 +304,7 @@ fn spread(step: Move, choice: impl Fn(u32) -> Choice) -> Vec<Move> {
     }
 }
 
-/// An instance of any algorithm, in the registry or not, to run in the lab. With `abandons`,
+/// Builds an instance of any algorithm, registered or not, to run in the lab. With `abandons`,
 /// processes may give up their waits.
 ///
 /// # Errors

@@ -1,5 +1,5 @@
-//! Whether a replayed trace shows what it says. A trace is a file and may have been edited: that
-//! its steps replay does not mean that they violate anything.
+//! Checks that a replayed trace shows what it claims. A trace is a file and may have been edited:
+//! steps that replay need not violate anything.
 
 use doorway_core::Property;
 use rustc_hash::FxHashSet;
@@ -10,21 +10,21 @@ use crate::{
     subject::{Choice, Subject},
 };
 
-/// What becomes of a process that is in its entry section if only it moves.
+/// What happens to a process in its entry section if only that process moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Alone {
-    /// It enters, after so many steps.
+    /// The process enters, after so many steps.
     Enters(usize),
-    /// It comes back to where it was without entering.
+    /// The process comes back to where it was without entering.
     GoesRound,
 }
 
-/// Who has neither entered nor come back after as many steps may write something new in each round,
-/// and never will.
+/// The largest number of steps for which [`alone`] lets a process move. A process that has neither
+/// entered nor come back by then may write something new in each round, and never come back.
 pub(crate) const PATIENCE: usize = 10_000;
 
-/// Lets only `p` move, in a run that forgets; `None` if it does neither for a long time, or cannot
-/// be run like that.
+/// Lets only `p` move, in a run that forgets; `None` if `p` does neither for [`PATIENCE`] steps, or
+/// cannot be run like that.
 pub(crate) fn alone(run: &mut Run<'_>, p: usize) -> Option<Alone> {
     let mut seen = FxHashSet::default();
     let turn = Turn { process: p, choice: Choice::Go, garbage: None };
@@ -39,7 +39,8 @@ pub(crate) fn alone(run: &mut Run<'_>, p: usize) -> Option<Alone> {
         let (event, _) = run.take(turn).ok()?;
         steps += 1;
         if event.changed {
-            // Nobody else moves, so it has come back if it has and no register has changed.
+            // No other process moves. So `p` has come back once its local state recurs with no
+            // register changed in between.
             seen.clear();
         }
     }

@@ -1,4 +1,4 @@
-//! Traces from schedules that are written down.
+//! Makes traces from schedules that are written down.
 
 use doorway_core::{Property, RegisterKind};
 
@@ -9,13 +9,15 @@ use crate::{
     subject::{Choice, Region, Subject},
 };
 
-/// A process that has not come to where the script wants it after this many steps never will.
+/// A process that has not reached the place named in the script after this many steps never will.
 const PATIENCE: u64 = 5_000;
 
 impl Trace {
-    /// Runs a script and writes down what happens, as something that shows the violation of
-    /// `property`: whether it does is for [`replay`](Self::replay) to say. What follows `again` is
-    /// repeated for ever, and who does not move there and is not in its remainder has crashed.
+    /// Runs a script and records what happens as a trace for the violation of `property`.
+    ///
+    /// [`replay`](Self::replay) says whether the trace shows that violation. The turns after
+    /// `again` are repeated for ever. A process that does not move there and is not in its
+    /// remainder has crashed.
     ///
     /// # Errors
     /// When the text is not a script, or cannot be followed.

@@ -1,6 +1,6 @@
-//! The explorer: a schedule that somebody makes up as it goes, and what there is to see of it.
-//! Nothing is remembered between two questions: each brings the whole schedule, which is run again.
-//! So going back is to ask with less of it.
+//! The explorer: the user builds a schedule step by step and sees its effects. Nothing is
+//! remembered between two questions: each question carries the whole schedule, which is run again.
+//! To go back, the page asks with a shorter schedule.
 
 use doorway_core::RegisterKind;
 use serde::{Deserialize, Serialize};
@@ -16,35 +16,35 @@ use crate::{
     trace::{Alone, PATIENCE, Run, Trace, TraceStep, Turn, alone, from_words, in_words},
 };
 
-/// A schedule has at most so many steps: as many can be run again at each click.
+/// The largest number of steps of a schedule: this many can be run again at each click.
 const MOST: usize = 5_000;
 
-/// One thing in a schedule.
+/// One step or crash in a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Act {
-    /// Who.
+    /// The process.
     pub process: usize,
-    /// What it chooses, as in a trace.
+    /// The choice that the process makes, as in a trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<String>,
-    /// It makes no step but crashes.
+    /// The process makes no step but crashes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub crashes: bool,
 }
 
-/// A question: what is there to see after this?
+/// A question: what does the machine look like after this schedule?
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// The schedule.
     pub schedule: Vec<Act>,
-    /// Who decides how it goes on, if somebody does.
+    /// The scheduler that continues the schedule, if there is one.
     #[serde(default)]
     pub run: Option<Scheduled>,
 }
 
-/// A scheduler that is to decide for a while.
+/// A scheduler that decides for a number of steps.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scheduled {
@@ -52,20 +52,20 @@ pub struct Scheduled {
     pub scheduler: String,
     /// Seed of everything random.
     pub seed: u64,
-    /// For how many steps.
+    /// The number of steps.
     pub steps: usize,
 }
 
-/// A schedule that cannot be followed.
+/// Why a schedule cannot be followed.
 #[derive(Debug, thiserror::Error)]
 pub enum ExploreError {
-    /// Too long.
+    /// The schedule is too long.
     #[error("a schedule here has at most {MOST} steps; lab simulate makes longer runs")]
     TooLong,
-    /// Somebody who is not there, or cannot do that.
+    /// The process does not exist, or cannot do that.
     #[error("process {0} cannot do that here")]
     Cannot(usize),
-    /// A scheduler that does not know what to do.
+    /// The scheduler reports an error.
     #[error(transparent)]
     Schedule(#[from] ScheduleError),
     /// The algorithm cannot be run in the lab.
@@ -89,17 +89,17 @@ struct Live {
     schedulers: &'static [&'static str],
 }
 
-/// What a process may do next.
+/// The next moves of a process.
 #[derive(Serialize)]
 struct Able {
     section: String,
     crashed: bool,
     moves: Vec<Possible>,
-    /// What becomes of it if only it moves; nothing outside its entry section.
+    /// What happens to the process if only it moves; nothing outside its entry section.
     alone: Option<String>,
 }
 
-/// One move, and what would come of it.
+/// One move and its effect.
 #[derive(Serialize)]
 struct Possible {
     choice: Option<String>,
@@ -108,7 +108,7 @@ struct Possible {
     to: String,
 }
 
-/// Those that every algorithm can be run under and that need no file.
+/// The schedulers that work for every algorithm and need no file.
 const SCHEDULERS: &[&str] =
     &["round-robin", "random", "pct", "oblivious:bursts", "strong-adaptive:victim"];
 
@@ -118,12 +118,12 @@ pub struct Explorer {
 }
 
 impl Explorer {
-    /// Of this algorithm.
+    /// Makes an explorer of this algorithm.
     pub fn new(subject: Box<dyn Subject>) -> Self {
         Self { subject }
     }
 
-    /// The page, with an empty schedule.
+    /// Returns the page, with an empty schedule.
     ///
     /// # Errors
     /// When the algorithm cannot be run in the lab.
@@ -136,10 +136,10 @@ impl Explorer {
         ))
     }
 
-    /// What there is to see after a schedule, as JSON.
+    /// Returns what is visible after a schedule, as JSON.
     ///
     /// # Errors
-    /// When it cannot be followed.
+    /// When the schedule cannot be followed.
     pub fn answer(&self, plan: Plan) -> Result<String, ExploreError> {
         let subject = &*self.subject;
         let mut take = Take::new(subject)?;
@@ -190,7 +190,7 @@ impl<'s> Take<'s> {
             return Err(cannot);
         }
         if act.crashes {
-            // A crash is outside the remainder: who asks for nothing may stay away for ever.
+            // A crash is outside the remainder: a process in its remainder may stay there for ever.
             if self.run.machine.region(process) == Region::Remainder || act.choice.is_some() {
                 return Err(cannot);
             }
@@ -217,7 +217,7 @@ impl<'s> Take<'s> {
         Ok(())
     }
 
-    /// Lets a scheduler decide.
+    /// Lets a scheduler continue the schedule.
     fn follow(&mut self, how: &Scheduled) -> Result<(), ExploreError> {
         let no_file = |_: &str| Err(ScheduleError::Unknown(how.scheduler.clone()));
         let mut scheduler =
@@ -257,7 +257,7 @@ impl<'s> Take<'s> {
         let processes =
             (0..self.subject.size().n).map(|p| self.able(p)).collect::<Result<_, _>>()?;
         self.trace.crashed = self.crashes.iter().map(|crash| crash.process).collect();
-        // A run that ends in a violation can be shown to others as one.
+        // A run that ends in a violation can be saved as a trace of that violation.
         if let Some(property) = self.reel.frames.last().and_then(|frame| frame.violates.first()) {
             self.trace.shows = format!("the last step violates {property}");
             self.trace.property = Some((*property).into());
@@ -285,7 +285,7 @@ impl<'s> Take<'s> {
         Ok(Able { section: name(machine.region(p)), crashed, moves, alone })
     }
 
-    /// What becomes of a process if only it moves from here on, in words.
+    /// Returns in words what happens to a process if only it moves from here on.
     fn alone(&self, p: usize) -> Result<String, ExploreError> {
         let mut run =
             Run::new(self.subject, RegisterKind::Atomic, true).map_err(ExploreError::Fault)?;
@@ -320,7 +320,7 @@ mod tests {
         Ok(serde_json::from_str(&answer).expect("JSON"))
     }
 
-    /// What is saved can be replayed, crashes included.
+    /// A saved schedule can be replayed, crashes included.
     #[test]
     fn a_schedule_is_a_trace() {
         let mut schedule = vec![json!({ "process": 0 }); 6];
@@ -339,7 +339,7 @@ mod tests {
         );
         let trace = Trace::parse(&seen["trace"].to_string()).expect("a trace");
         assert_eq!(trace.replay().expect("it replays").events.len(), 10);
-        // What would come of a move is what comes of it.
+        // The preview of a move shows the effect of that move.
         let next = &second["moves"][0];
         schedule.push(json!({ "process": 1 }));
         let after = answer(json!({ "schedule": schedule })).expect("it can be followed");
@@ -355,7 +355,7 @@ mod tests {
         let run = json!({ "scheduler": "random", "seed": 7, "steps": 100 });
         let seen = answer(json!({ "schedule": [{ "process": 1 }], "run": run })).expect("it runs");
         assert_eq!(seen["trace"]["steps"].as_array().map(Vec::len), Some(101));
-        // The schedule that comes back leads to the same.
+        // The schedule in the answer leads to the same state.
         let again = answer(json!({ "schedule": seen["live"]["schedule"] })).expect("it runs");
         assert_eq!(again, seen);
         for scheduler in SCHEDULERS {
@@ -365,8 +365,8 @@ mod tests {
         }
     }
 
-    /// Who finds a closed backpack tries again with a number that is new each time, and never comes
-    /// back to where it was.
+    /// A process that finds a closed backpack tries again with a number that is new each time. It
+    /// never comes back to where it was.
     #[test]
     fn who_tries_for_ever_is_not_followed_for_ever() {
         let entrant = Entrant::named("randomized").expect("it is there");
@@ -386,7 +386,7 @@ mod tests {
         );
     }
 
-    /// Every algorithm can be explored, and what is saved replays.
+    /// Every algorithm can be explored, and its saved schedule replays.
     #[test]
     fn every_algorithm_can_be_explored() {
         for entrant in Entrant::all() {

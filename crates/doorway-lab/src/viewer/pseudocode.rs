@@ -1,14 +1,14 @@
 //! The pseudocode of an algorithm, from its page in `docs/algorithms`: the first block there, with
-//! the paper's line numbers in its margin. It is written down in that place alone.
+//! the paper's line numbers in its margin. The pseudocode is written down only there.
 
 use serde::Serialize;
 
 /// A line of pseudocode.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Row {
-    /// What stands in the margin.
+    /// The text in the margin.
     pub margin: String,
-    /// The paper's lines that this is, mostly one; none for what is no line of its own.
+    /// The line numbers in the paper, mostly one; none for a row without a number.
     pub lines: Vec<u32>,
     /// The line.
     pub text: String,
@@ -16,7 +16,7 @@ pub struct Row {
 
 macro_rules! pages {
     ($($name:literal $(as $page:literal)?),* $(,)?) => {
-        /// The page of an algorithm.
+        /// Returns the page of an algorithm.
         fn page(algorithm: &str) -> Option<&'static str> {
             match algorithm {
                 $($name => Some(pages!(@ $name $($page)?)),)*
@@ -56,21 +56,22 @@ pages! {
     "named-group-lock" as "named-lock",
 }
 
-/// The pseudocode of an algorithm; nothing if there is no page.
+/// Returns the pseudocode of an algorithm; nothing if there is no page.
 pub fn pseudocode(algorithm: &str) -> Vec<Row> {
     let Some(page) = page(algorithm) else { return Vec::new() };
     let block = page.lines().skip_while(|line| *line != "```text").skip(1);
     parse(&block.take_while(|line| *line != "```").collect::<Vec<_>>())
 }
 
-/// Lines whose margin is numbers, as `14`, `28, 30` or `32-33`, and two spaces; and lines without.
+/// Parses lines. A margin is a list of numbers such as `14`, `28, 30` or `32-33`, and two spaces.
+/// Some lines have none.
 fn parse(lines: &[&str]) -> Vec<Row> {
     let margins: Vec<_> = lines.iter().map(|line| margin(line)).collect();
     let indent = |text: &str| text.len() - text.trim_start().len();
     let begins = |(line, margin): (&&str, &Option<(usize, Vec<u32>)>)| {
         margin.as_ref().map(|(end, _)| end + indent(&line[*end..]))
     };
-    // What is left of this column is margin, unless a margin is wider.
+    // The text before this column is margin, unless a margin is wider.
     let column = lines.iter().zip(&margins).filter_map(begins).min().unwrap_or(0);
     let rows = lines.iter().zip(margins).map(|(line, margin)| match margin {
         Some((end, numbers)) => Row {
@@ -86,14 +87,14 @@ fn parse(lines: &[&str]) -> Vec<Row> {
     rows.collect()
 }
 
-/// Where the margin of a line ends, and its numbers, if it has any.
+/// Returns where the margin of a line ends, and its numbers, if the line has a margin.
 fn margin(line: &str) -> Option<(usize, Vec<u32>)> {
     let indent = line.len() - line.trim_start().len();
     let end = indent + line[indent..].find("  ")?;
     Some((end, numbers(&line[..end])?))
 }
 
-/// The numbers that a margin names.
+/// Returns the numbers in a margin.
 fn numbers(margin: &str) -> Option<Vec<u32>> {
     let mut numbers = Vec::new();
     for part in margin.split(',') {
@@ -148,7 +149,7 @@ mod tests {
         assert!(pseudocode("backery").is_empty());
     }
 
-    /// Every line that an algorithm says it is at stands in its page's margin, once.
+    /// Every line number that an algorithm names occurs once in the margin of its page.
     #[test]
     fn every_line_that_is_executed_is_listed() {
         let mut wrong = Vec::new();

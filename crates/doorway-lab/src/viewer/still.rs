@@ -1,6 +1,6 @@
-//! A film as one picture that does not move: for documents. Time runs down, a lane for each process
-//! with its section in colour; each step with the paper's line and the access, and a mark where
-//! something is violated.
+//! Draws a film as one still picture, for documents. Time runs downwards. Each process has a lane
+//! with its section in colour. Each step has the paper's line and the access, and a mark where a
+//! property is violated.
 
 use std::fmt::Write;
 
@@ -8,11 +8,11 @@ use super::Film;
 
 const ROW: usize = 20;
 const LANE: usize = 46;
-/// How wide a letter of an access is at most.
+/// The largest width of a letter of an access.
 const LETTER: f64 = 7.3;
 const TOP: usize = 74;
 const LEFT: usize = 46;
-/// The longest line above the lanes, and how wide a letter of it is at most.
+/// The length of the longest line above the lanes, and the largest width of its letters.
 const LINE: usize = 84;
 const BOLD: f64 = 8.0;
 
@@ -33,7 +33,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// In lines that are not too long.
+/// Breaks a text into lines that are not too long.
 fn wrapped(text: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -49,7 +49,7 @@ fn wrapped(text: &str) -> Vec<String> {
 }
 
 impl Film {
-    /// The whole run as a picture, an SVG file. Its colours follow the reader's light or dark.
+    /// Returns the whole run as an SVG file. Its colours follow the reader's light or dark theme.
     pub fn svg(&self) -> String {
         let trace = &self.trace;
         let texts: Vec<String> = (0..trace.steps.len()).map(|i| self.words(i)).collect();
@@ -141,10 +141,10 @@ impl Film {
         svg + "</svg>\n"
     }
 
-    /// What a step does, and what is wrong with it.
+    /// Returns what a step does and what it violates.
     fn words(&self, i: usize) -> String {
         let step = &self.trace.steps[i];
-        // What else is chosen is in the access already.
+        // The access already names all other choices.
         let request = step.choice.as_ref().filter(|choice| choice.starts_with("request"));
         let request = request.map_or(String::new(), |request| format!("{request}: "));
         let violated = self.violated(i).join(", ");
@@ -152,8 +152,8 @@ impl Film {
         format!("{request}{}{wrong}", step.access)
     }
 
-    /// What a step violates. What only the checker sees, by what could happen next, is violated by
-    /// the last one.
+    /// Returns what a step violates. The last step also gets the violation that only the checker
+    /// sees, which is about possible next steps.
     fn violated(&self, i: usize) -> Vec<&str> {
         let (seen, trace) = (&self.frames[i].violates, &self.trace);
         let last = i + 1 == trace.steps.len() && trace.loop_from.is_none();
@@ -161,7 +161,7 @@ impl Film {
         seen.iter().copied().chain(told).collect()
     }
 
-    /// The section of every process, drawn for as long as it lasts.
+    /// Draws the sections of each process, for as long as each lasts.
     fn lanes(&self, svg: &mut String, top: usize) {
         let steps = &self.trace.steps;
         for p in 0..self.trace.n {
@@ -242,8 +242,8 @@ mod tests {
 
     use crate::{Entrant, Options, Progress, check, trace::Trace, viewer::Film};
 
-    /// Every step is there, in order, with its line; sections change where the trace says, and the
-    /// violation is marked.
+    /// All steps are in the picture, in order, with their lines. Sections change where the trace
+    /// says, and the violation is marked.
     #[test]
     fn a_picture_shows_the_whole_run() {
         let entrant = Entrant::named("bakery").expect("it is in the registry");
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
     }
 
-    /// What a register holds at the start can be all that there is to show.
+    /// The value of a register before the first step can be the whole violation.
     #[test]
     fn a_run_of_no_steps_is_shown() {
         let entrant = Entrant::named("bakery").expect("it is in the registry");

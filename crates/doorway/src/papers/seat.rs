@@ -1,4 +1,4 @@
-//! A seat and what is done from it: a place in line, a guard inside.
+//! A seat, its place in the queue, and its guard.
 
 use std::fmt;
 
@@ -9,13 +9,13 @@ use doorway_core::{
 
 use super::{Lock, Paper, View};
 
-/// How a seat waits: without end, but for who drops a place.
+/// How a seat waits: without end, except while a place is dropped.
 #[derive(Debug)]
 pub struct Patience {
     endless: bool,
 }
 
-/// A wait was given up.
+/// The halt of a wait that has been given up.
 #[derive(Debug)]
 pub struct GivenUp;
 
@@ -31,7 +31,7 @@ impl Relax for Patience {
     }
 }
 
-/// The lock knows no such session.
+/// The lock has no such session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "{name}: there is no session {session:?}, as they go from 1 to {sessions}; make the lock with more of them"
@@ -39,15 +39,15 @@ impl Relax for Patience {
 pub struct NoSuchSession {
     /// The algorithm.
     pub name: &'static str,
-    /// What was asked for.
+    /// The session that was asked for.
     pub session: Session,
-    /// How many there are.
+    /// How many sessions there are.
     pub sessions: usize,
 }
 
-/// One participant of a [`Lock`]: a process of the paper.
+/// A seat of a [`Lock`]: one process of the paper.
 ///
-/// It makes one passage at a time, which the borrow checker sees to:
+/// A seat makes one passage at a time, which the borrow checker ensures:
 ///
 /// ```compile_fail,E0499
 /// use doorway::papers::{Bakery, Lock};
@@ -56,12 +56,12 @@ pub struct NoSuchSession {
 /// let (_first, _second) = (seat.lock(), seat.lock());
 /// ```
 ///
-/// Dropped, it is free for somebody else, who takes over what the algorithm keeps between passages.
+/// Dropping a seat frees it. Its next holder takes over what the algorithm keeps between passages.
 pub struct Seat<'a, A: Paper<S::Word>, S: Arena = Own> {
     lock: &'a Lock<A, S>,
     p: usize,
     m: View<'a, S::Word>,
-    /// `None` in the midst of a passage.
+    /// `None` during a passage.
     keep: Option<A::Keeps>,
 }
 
@@ -71,15 +71,15 @@ impl<'a, A: Paper<S::Word>, S: Arena> Seat<'a, A, S> {
         Self { lock, p, m, keep: Some(keep) }
     }
 
-    /// Which seat it is: the id of the process, of `0..n`.
+    /// Returns the number of the seat: the id of the process, of `0..n`.
     pub fn id(&self) -> usize {
         self.p
     }
 
-    /// Goes through the doorway, which never waits, to a place in line.
+    /// Goes through the doorway, which never waits, to a place in the queue.
     ///
     /// # Panics
-    /// As does [`enter_for`](Self::enter_for).
+    /// As [`enter_for`](Self::enter_for) does.
     pub fn enter(&mut self) -> Place<'_, 'a, A, S>
     where
         A: Paper<S::Word, Asks = ()>,
@@ -87,10 +87,10 @@ impl<'a, A: Paper<S::Word>, S: Arena> Seat<'a, A, S> {
         self.doorway(())
     }
 
-    /// Goes in: the doorway and the wait in one.
+    /// Acquires the lock: the doorway and the wait in one.
     ///
     /// # Panics
-    /// As does [`enter_for`](Self::enter_for).
+    /// As [`enter_for`](Self::enter_for) does.
     pub fn lock(&mut self) -> Guard<'_, 'a, A, S>
     where
         A: Paper<S::Word, Asks = ()>,
@@ -98,14 +98,14 @@ impl<'a, A: Paper<S::Word>, S: Arena> Seat<'a, A, S> {
         self.enter().wait()
     }
 
-    /// Goes through the doorway with something to ask for: a [`Session`] in group locks.
+    /// Goes through the doorway with a request: a [`Session`] in group locks.
     ///
     /// # Errors
     /// When the lock has no such session.
     ///
     /// # Panics
-    /// If a place or a guard of this seat was forgotten ([`std::mem::forget`]): it still is in its
-    /// last passage.
+    /// If a place or a guard of this seat was forgotten ([`std::mem::forget`]): the seat is still
+    /// in its last passage.
     pub fn enter_for(&mut self, request: A::Asks) -> Result<Place<'_, 'a, A, S>, NoSuchSession> {
         let (session, sessions) = (request.session(), self.lock.size.sessions);
         let offered = if sessions == 0 {
@@ -119,13 +119,13 @@ impl<'a, A: Paper<S::Word>, S: Arena> Seat<'a, A, S> {
         Ok(self.doorway(request))
     }
 
-    /// Goes in with something to ask for.
+    /// Acquires the lock with a request: a [`Session`] in group locks.
     ///
     /// # Errors
     /// When the lock has no such session.
     ///
     /// # Panics
-    /// As does [`enter_for`](Self::enter_for).
+    /// As [`enter_for`](Self::enter_for) does.
     pub fn lock_for(&mut self, request: A::Asks) -> Result<Guard<'_, 'a, A, S>, NoSuchSession> {
         Ok(self.enter_for(request)?.wait())
     }
@@ -144,7 +144,7 @@ impl<'a, A: Paper<S::Word>, S: Arena> Seat<'a, A, S> {
     }
 }
 
-/// What a section answers that is never given up.
+/// Returns the result of a section that is never given up.
 #[inline(always)]
 fn patient<T>(answer: Result<T, GivenUp>) -> T {
     answer.unwrap_or_else(|GivenUp| unreachable!("only who leaves the line gives up"))
@@ -152,21 +152,21 @@ fn patient<T>(answer: Result<T, GivenUp>) -> T {
 
 impl<A: Paper<S::Word>, S: Arena> Drop for Seat<'_, A, S> {
     fn drop(&mut self) {
-        // In the midst of a passage nobody else may have it: there is nothing to go on from.
+        // During a passage no other holder may have the seat: there is no state to continue from.
         if let Some(keep) = self.keep.take() {
             *self.lock.slip(self.p) = Some(keep);
         }
     }
 }
 
-/// A passage under way.
+/// A passage in progress.
 struct Passage<'s, 'a, A: Paper<S::Word>, S: Arena> {
     seat: &'s mut Seat<'a, A, S>,
     pass: A::Passes,
 }
 
 impl<'s, 'a, A: Paper<S::Word>, S: Arena> Passage<'s, 'a, A, S> {
-    /// Waits its turn.
+    /// Waits for its turn.
     fn wait(self) -> Self {
         let Self { seat, pass } = self;
         let pass = patient(seat.lock.instance.algorithm().waiting(&mut seat.m, seat.p, pass));
@@ -179,8 +179,8 @@ impl<'s, 'a, A: Paper<S::Word>, S: Arena> Passage<'s, 'a, A, S> {
         seat.keep = Some(patient(seat.lock.instance.algorithm().exit(&mut seat.m, seat.p, pass)));
     }
 
-    /// Leaves the line, of an algorithm that has a way to: looks until it would have to wait, as
-    /// the checker does.
+    /// Leaves the queue, if the algorithm has a way to: runs until it would have to wait, as the
+    /// checker does.
     fn abandon(self) {
         let Self { seat, pass } = self;
         let algorithm = seat.lock.instance.algorithm();
@@ -198,12 +198,12 @@ impl<'s, 'a, A: Paper<S::Word>, S: Arena> Passage<'s, 'a, A, S> {
     }
 }
 
-/// A place in line. [`wait`](Self::wait) there, or drop it.
+/// A place in the queue. Call [`wait`](Self::wait), or drop the place to leave.
 ///
-/// Dropping it leaves the line where the algorithm has a way to (`abandons` in its
-/// [claims](doorway_core::Claims)): at once, and nobody waits for it any more. **Otherwise it waits
-/// its turn and leaves then**, as everybody behind it waits for that. So who drops such a place
-/// while it is itself inside, from another seat of the lock, waits for ever.
+/// Dropping it leaves the queue at once where the algorithm has a way to (`abandons` in its
+/// [claims](doorway_core::Claims)): no process waits for it any more. **Otherwise dropping it waits
+/// for its turn and leaves then**, because all places behind it wait for that. So a thread that
+/// drops such a place while it is inside from another seat of the lock waits for ever.
 ///
 /// ```
 /// use doorway::papers::{Bakery, Lock};
@@ -211,14 +211,14 @@ impl<'s, 'a, A: Paper<S::Word>, S: Arena> Passage<'s, 'a, A, S> {
 /// let [mut first, mut second] = [lock.claim(0)?, lock.claim(1)?];
 /// let (place, behind) = (first.enter(), second.enter());
 /// drop(place);
-/// let _inside = behind.wait(); // nobody is before it now
+/// let _inside = behind.wait(); // no place is ahead of it now
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "a place in line is left when it is dropped; wait there"]
 pub struct Place<'s, 'a, A: Paper<S::Word>, S: Arena = Own>(Option<Passage<'s, 'a, A, S>>);
 
 impl<'s, 'a, A: Paper<S::Word>, S: Arena> Place<'s, 'a, A, S> {
-    /// Waits its turn and goes in.
+    /// Waits for its turn and acquires the lock.
     pub fn wait(mut self) -> Guard<'s, 'a, A, S> {
         Guard(self.0.take().map(Passage::wait))
     }
@@ -227,14 +227,14 @@ impl<'s, 'a, A: Paper<S::Word>, S: Arena> Place<'s, 'a, A, S> {
 impl<A: Paper<S::Word>, S: Arena> Drop for Place<'_, '_, A, S> {
     fn drop(&mut self) {
         match self.0.take() {
-            None => {} // it has been waited for
+            None => {} // `wait` has taken the passage
             Some(passage) if A::CLAIMS.abandons => passage.abandon(),
             Some(passage) => passage.wait().exit(),
         }
     }
 }
 
-/// Says that a seat is inside. Dropped, also by a panic, it leaves.
+/// Marks a seat as inside. Dropping it leaves, also during a panic.
 #[must_use = "whoever drops the guard is outside again"]
 pub struct Guard<'s, 'a, A: Paper<S::Word>, S: Arena = Own>(Option<Passage<'s, 'a, A, S>>);
 
@@ -246,7 +246,7 @@ impl<A: Paper<S::Word>, S: Arena> Drop for Guard<'_, '_, A, S> {
     }
 }
 
-/// As in a sentence: `bakery seat 0`.
+/// Formats a seat as in a sentence: `bakery seat 0`.
 impl<A: Paper<S::Word>, S: Arena> fmt::Debug for Seat<'_, A, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} seat {}", A::NAME, self.p)

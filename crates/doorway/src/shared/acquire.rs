@@ -1,4 +1,4 @@
-//! The doorway: a place in the queue, or a slot at once.
+//! The doorway: takes a place in the queue, or a slot at once.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use super::{
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Lock {
-    /// Enters the queue. A group lock has to be asked for a session, the others not.
+    /// Enters the queue. A group lock needs a session; the other locks have none.
     ///
     /// # Errors
     /// When the table is full, or the file is lost or damaged.
@@ -28,7 +28,7 @@ impl Lock {
         Ok(Place::new(self, position?))
     }
 
-    /// Enters where there are no sessions. If the fast path is open this is all.
+    /// Enters a lock without sessions. If the fast path is open this is all.
     #[inline(always)]
     pub(super) fn position(&self) -> Result<Position, Error> {
         match self
@@ -41,7 +41,7 @@ impl Lock {
         }
     }
 
-    /// Enters where there are sessions.
+    /// Enters a lock with sessions.
     #[inline(always)]
     pub(super) fn position_for(&self, session: &str) -> Result<Position, Error> {
         self.suits(Some(session))?;
@@ -73,8 +73,8 @@ impl Lock {
         self.queued(position)
     }
 
-    /// Enters the queue, as [`enter`](Self::enter) does; `None` if that takes longer than `limit`,
-    /// which it does only where a process was stopped in the middle of an operation.
+    /// Enters the queue, as [`enter`](Self::enter) does; returns `None` if that takes longer than
+    /// `limit`, which it does only where a process was stopped in the middle of an operation.
     ///
     /// # Errors
     /// When the table is full, or the file is lost or damaged.
@@ -88,7 +88,7 @@ impl Lock {
         self.in_time(self.position_until(&called, Instant::now().checked_add(limit)).map(Some))
     }
 
-    /// Returns what came of an attempt; `None` if its time was over.
+    /// Returns the result of an attempt; `None` if its time is over.
     fn in_time(
         &self,
         position: Result<Option<Position>, Stop>,
@@ -100,7 +100,7 @@ impl Lock {
         }
     }
 
-    /// Notes when a process entered that has to wait. A process that does not wait has mostly
+    /// Records when a process that has to wait entered. A process that does not wait has mostly
     /// released its slot sooner than it takes to read a clock.
     fn queued(&self, position: Position) -> Result<Position, Stop> {
         if !position.holds() {

@@ -1,4 +1,4 @@
-//! Where named locks are kept, and how their files come and go.
+//! The directory of named locks, and how their files are created and removed.
 
 use std::{
     env,
@@ -22,18 +22,18 @@ use super::{
     file::{File, Wanted},
 };
 
-/// The most entries that there can be, and how many there are unless the user says otherwise: so
+/// The most entries that a lock can have, and how many it has unless the user says otherwise. That
 /// many processes may hold and wait together.
 pub(super) const MOST: usize = doorway_core::engines::named_lock::Tally::MAX as usize;
 
 const NO_DIRECTORY: &str = "it is a link, or no directory";
 
-/// What the environment says, if it does.
+/// Returns the directory that the environment names, if it names one.
 fn chosen() -> Option<PathBuf> {
     env::var_os("DOORWAY_DIR").filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// Returns how many entries a lock has that is made.
+/// Returns how many entries a new lock has.
 fn usual_capacity() -> Result<usize, Error> {
     let Some(text) = env::var_os("DOORWAY_CAPACITY").filter(|text| !text.is_empty()) else {
         return Ok(MOST);
@@ -46,7 +46,7 @@ fn usual_capacity() -> Result<usize, Error> {
         .ok_or_else(|| Error::Capacity { asked: text.to_string_lossy().into_owned(), most: MOST })
 }
 
-/// Returns a part of a name that no other process takes meanwhile, also in a container with the
+/// Returns a part of a name that no other process takes meanwhile, even in a container with the
 /// same PIDs.
 pub(super) fn unique() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -80,30 +80,30 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// `$DOORWAY_DIR`, else `/dev/shm/doorway-UID`, which is made if it is not there: the same for
-    /// a shell, for cron and for `sudo -u`.
+    /// Opens `$DOORWAY_DIR`, else `/dev/shm/doorway-UID`, and creates it if it is missing. It is
+    /// the same for a shell, for cron and for `sudo -u`.
     ///
     /// # Errors
-    /// When another user could put files there, or it cannot be made.
+    /// When another user could put files there, or it cannot be created.
     pub fn of_user() -> Result<Self, Error> {
         Self::at(
             chosen().unwrap_or_else(|| format!("/dev/shm/doorway-{}", getuid().as_raw()).into()),
         )
     }
 
-    /// This directory; made with mode 0700 if it is not there.
+    /// Opens this directory, and creates it with mode 0700 if it is missing.
     ///
     /// # Errors
-    /// When another user could put files there, or it cannot be made.
+    /// When another user could put files there, or it cannot be created.
     pub fn at(path: impl Into<PathBuf>) -> Result<Self, Error> {
         Self::found(path.into(), None)
     }
 
-    /// `$DOORWAY_DIR`, else `/dev/shm/doorway-group-GID`: as [`of_user`](Self::of_user), for
-    /// everybody in a group.
+    /// Opens `$DOORWAY_DIR`, else `/dev/shm/doorway-group-GID`: as [`of_user`](Self::of_user), for
+    /// all users of a group.
     ///
     /// # Errors
-    /// When a user outside of the group could put files there, or it cannot be made.
+    /// When a user outside of the group could put files there, or it cannot be created.
     pub fn of_group(gid: u32) -> Result<Self, Error> {
         Self::for_group(
             chosen().unwrap_or_else(|| format!("/dev/shm/doorway-group-{gid}").into()),
@@ -111,11 +111,12 @@ impl Directory {
         )
     }
 
-    /// This directory, for everybody in a group; made with mode 0770 if it is not there. Locks are
-    /// made with mode 0660, and such locks are trusted, whichever user of the group has made them.
+    /// Opens this directory for all users of a group, and creates it with mode 0770 if it is
+    /// missing. Locks are created with mode 0660, and such locks are trusted, whichever user of the
+    /// group created them.
     ///
     /// # Errors
-    /// When a user outside of the group could put files there, or it cannot be made.
+    /// When a user outside of the group could put files there, or it cannot be created.
     pub fn for_group(path: impl Into<PathBuf>, gid: u32) -> Result<Self, Error> {
         Self::found(path.into(), Some(gid))
     }
@@ -137,8 +138,8 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Makes the directory. One of a group is made elsewhere first, so that it is the group's
-    /// before it has its name.
+    /// Creates the directory. The directory of a group is created under another name first, so that
+    /// it belongs to the group before it has its own name.
     fn make(&self) -> Result<(), Errno> {
         let Some(gid) = self.group else { return rustix::fs::mkdir(&self.path, Mode::RWXU) };
         let hidden = self.path.with_file_name(format!(".{}", unique()));
@@ -154,39 +155,40 @@ impl Directory {
         made
     }
 
-    /// Makes locks for so many processes that hold and wait together: 4095 unless told otherwise,
-    /// here or by `$DOORWAY_CAPACITY`, and at most. Locks that exist keep theirs.
+    /// Creates locks for this many processes that hold and wait together. Without this or
+    /// `$DOORWAY_CAPACITY` it is 4095, which is also the most. Existing locks keep their capacity.
     #[must_use]
     pub fn with_capacity(mut self, entries: usize) -> Self {
         self.capacity = entries.clamp(1, MOST);
         self
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A semaphore with so many slots, made if it is not there.
+    /// Opens a semaphore with this many slots, and creates it if it is missing.
     ///
     /// # Errors
-    /// When there is something else of that name, or it cannot be made.
+    /// When something else has that name, or the lock cannot be created.
     pub fn semaphore(&self, name: &str, slots: usize) -> Result<Semaphore, Error> {
         Ok(Semaphore::new(self.lock_of(name, Kind::Semaphore, slots)?))
     }
 
-    /// A mutex, made if it is not there.
+    /// Opens a mutex, and creates it if it is missing.
     ///
     /// # Errors
-    /// When there is something else of that name, or it cannot be made.
+    /// When something else has that name, or the lock cannot be created.
     pub fn mutex(&self, name: &str) -> Result<Mutex, Error> {
         Ok(Mutex::new(self.lock_of(name, Kind::Mutex, 1)?))
     }
 
-    /// A group lock, made if it is not there. So many of one session go in together, or any number.
+    /// Opens a group lock, and creates it if it is missing. `slots` processes of one session may
+    /// hold together; `None` means any number.
     ///
     /// # Errors
-    /// When there is something else of that name, or it cannot be made.
+    /// When something else has that name, or the lock cannot be created.
     pub fn group_lock(&self, name: &str, slots: Option<usize>) -> Result<GroupLock, Error> {
         let lock = match slots {
             Some(slots) => self.lock_of(name, Kind::GroupLock, slots)?,
@@ -197,15 +199,15 @@ impl Directory {
         Ok(GroupLock::new(lock))
     }
 
-    /// A lock that is there, of whatever kind, to look at it or to manage it.
+    /// Opens an existing lock of any kind, to look at it or to manage it.
     ///
     /// # Errors
-    /// When there is none, or it cannot be opened.
+    /// When there is no such lock, or it cannot be opened.
     pub fn lock(&self, name: &str) -> Result<Lock, Error> {
         Lock::new(File::attach(self, name)?)
     }
 
-    /// The names of what is there, in order.
+    /// Returns the names of the locks, in order.
     ///
     /// # Errors
     /// When the directory cannot be read.
@@ -231,7 +233,7 @@ impl Directory {
         Lock::new(File::open(self, name, &Wanted { kind, entries, slots, exact: true })?)
     }
 
-    /// The directory, if it may be trusted.
+    /// Opens the directory, if it may be trusted.
     pub(super) fn open(&self) -> Result<OwnedFd, Error> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory = rustix::fs::openat(CWD, &self.path, flags, Mode::empty()).map_err(
@@ -268,7 +270,7 @@ impl Directory {
         Ok(())
     }
 
-    /// The file of a lock.
+    /// Returns the path of a lock's file.
     pub(super) fn file(&self, name: &str) -> Result<PathBuf, Error> {
         let fits = (1..=200).contains(&name.len())
             && !name.starts_with('.')
@@ -276,7 +278,7 @@ impl Directory {
         if fits { Ok(self.path.join(name)) } else { Err(Error::Name(name.into())) }
     }
 
-    /// What is wrong with a file, if anything is.
+    /// Returns what is wrong with a file, if anything is.
     pub(super) fn distrusts(&self, stat: &Stat) -> Option<&'static str> {
         let mode = stat.st_mode & 0o7777;
         if stat.st_mode & 0o170_000 != 0o100_000 {
@@ -291,7 +293,7 @@ impl Directory {
         }
     }
 
-    /// The mode of new files, and their group.
+    /// Returns the mode of new files, and their group.
     pub(super) fn access(&self) -> (Mode, Option<u32>) {
         match self.group {
             None => (Mode::RUSR | Mode::WUSR, None),

@@ -142,14 +142,14 @@ impl Lock {
         self.tally().slots().into()
     }
 
-    /// Whether the lock has been [removed](Self::remove), which is done only while no process holds
-    /// a slot or waits.
+    /// Returns whether the lock has been [removed](Self::remove), which is possible only while no
+    /// process holds a slot or waits.
     pub fn is_removed(&self) -> bool {
         self.file.is_removed()
     }
 
-    /// Checks that the file is still there, whole. A waiter does so by itself; a holder may want
-    /// to.
+    /// Checks that the file is still there, whole. A waiter does so by itself; a holder may want to
+    /// do so.
     ///
     /// # Errors
     /// [`Error::Lost`] if the file has been removed.

@@ -19,7 +19,7 @@ pub enum Error {
     /// There is no such lock.
     #[error("{0}: there is no such lock; `doorway run` makes it")]
     Missing(PathBuf),
-    /// Another user could put files there.
+    /// Another user could put files into the directory.
     #[error(
         "{path}: {why}; take a directory of your own, mode 0700, or one of the group's, mode 0770"
     )]
@@ -47,7 +47,7 @@ pub enum Error {
         /// What its size should be.
         expected: u64,
     },
-    /// The file is of another version.
+    /// The file has another version.
     #[error(
         "{path} is of version {found}, and this is version {known}: take the program that made it, or remove it"
     )]
@@ -56,10 +56,10 @@ pub enum Error {
         path: PathBuf,
         /// Its version.
         found: u32,
-        /// The one known here.
+        /// The version of this program.
         known: u32,
     },
-    /// What is in the file cannot be: another program has written into it.
+    /// The content of the file is impossible: another program has written into it.
     #[error("{0} is damaged, somebody has written into it: stop its users, remove it")]
     Damaged(PathBuf),
     /// The lock is of another kind.
@@ -84,7 +84,7 @@ pub enum Error {
         /// How many were asked for.
         asked: usize,
     },
-    /// There cannot be so many slots.
+    /// The lock cannot have that many slots.
     #[error(
         "{path} cannot have {asked} slots: take 1 to {most}, or remove it and make it with a larger capacity"
     )]
@@ -93,10 +93,10 @@ pub enum Error {
         path: PathBuf,
         /// How many were asked for.
         asked: usize,
-        /// How many there can be.
+        /// The most slots it can have.
         most: usize,
     },
-    /// There cannot be room for so many.
+    /// A lock cannot have room for that many processes.
     #[error("DOORWAY_CAPACITY is {asked:?}: take a number from 1 to {most}")]
     Capacity {
         /// What was asked for.
@@ -128,7 +128,7 @@ pub enum Error {
     /// Processes of too many namespaces use the lock at the same time.
     #[error("{0}: {max} containers use this lock already: start fewer at the same time, or split them among several locks", max = MOST_NAMESPACES)]
     Namespaces(PathBuf),
-    /// This process cannot be identified: others would take it for dead.
+    /// This process cannot be identified: other processes would take it for dead.
     #[error(
         "{path}: this process cannot be identified ({source}); mount /proc, raise the limit of open files (ulimit -n), or \
          take a directory on a local file system"
@@ -136,10 +136,10 @@ pub enum Error {
     Identity {
         /// The lock's file.
         path: PathBuf,
-        /// Why `/proc` does not tell.
+        /// Why `/proc` does not identify it.
         source: io::Error,
     },
-    /// A process that is stopped holds the table lock, which all operations need for an instant.
+    /// A stopped process holds the table lock, which all operations need for an instant.
     #[error(
         "{path}: process {pid} holds the table lock and does not go on; continue it (kill -CONT {pid}) or kill it"
     )]
@@ -156,28 +156,28 @@ pub enum Error {
     Busy {
         /// The file.
         path: PathBuf,
-        /// How many hold.
+        /// How many processes hold slots.
         holders: usize,
-        /// How many wait.
+        /// How many processes wait.
         waiting: usize,
     },
-    /// It is not allowed.
+    /// The system denies permission.
     #[error(
         "{0}: permission denied; ask its owner, or take another directory with --dir or DOORWAY_DIR"
     )]
     Permission(PathBuf),
-    /// The system says no.
+    /// The system reports an error.
     #[error("{path}: {source}")]
     System {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error that the system reports.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// What the system says of a file.
+    /// Creates the error for what the system reports about a file.
     pub(super) fn system(path: impl Into<PathBuf>, errno: rustix::io::Errno) -> Self {
         let path = path.into();
         match errno {
@@ -186,7 +186,7 @@ impl Error {
         }
     }
 
-    /// This process cannot be identified.
+    /// Creates the error for a process that cannot be identified.
     pub(super) fn identity(path: impl Into<PathBuf>, errno: rustix::io::Errno) -> Self {
         Self::Identity { path: path.into(), source: errno.into() }
     }

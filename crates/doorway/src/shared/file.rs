@@ -11,12 +11,12 @@
 //! entries is reserved when the first of them is used. It is reserved then, and not when it is
 //! first written, because a process that writes into a full file system is killed.
 //!
-//! A file is made complete before it has a name: no process sees half of one, and the second
-//! process that makes it finds that of the first. Everything in it is checked when it is opened,
-//! and every index when it is used: whatever a stranger writes into it, nothing outside of it is
-//! touched. What cannot be caught is a file that is cut off while it is mapped: the system kills a
-//! process that touches what is gone (SIGBUS). A waiter checks the size whenever it is woken; and
-//! only a process that may write the file can cut it off.
+//! A file is complete before it has a name. So no process sees half of one, and if two processes
+//! create it, the second finds the file of the first. Everything in the file is checked when it is
+//! opened, and every index when it is used: whatever another program writes into it, nothing
+//! outside of it is touched. A file that is truncated while it is mapped cannot be caught: the
+//! system kills a process that touches what is gone (SIGBUS). A waiter checks the size whenever it
+//! is woken. Only a process that may write the file can truncate it.
 
 use std::{
     convert::Infallible,
@@ -52,7 +52,7 @@ const HEADER: usize = 512;
 /// Words of the name of a session.
 pub(super) const NAME: usize = 8;
 
-/// Memory is reserved for so many entries at a time: a page.
+/// Memory is reserved for this many entries at a time: a page.
 pub(super) const CHUNK: usize = 4096 / (8 * entry::WORDS);
 
 /// Words of an entry that are not the engine's.
@@ -80,7 +80,7 @@ pub(super) mod global {
     pub(in super::super) const LONG_YIELDS: usize = 10;
 }
 
-/// Where things stand in the header.
+/// Word offsets in the header.
 mod at {
     pub(super) const MAGIC: usize = 0;
     pub(super) const VERSION: usize = 1;
@@ -90,17 +90,17 @@ mod at {
     pub(super) const NAMESPACES: usize = super::HEADER - super::MOST_NAMESPACES;
 }
 
-/// What a lock is to be if it has to be made, and has to be if it is there.
+/// What a lock must be: created so if it is missing, checked if it exists.
 pub(super) struct Wanted {
     pub(super) kind: Kind,
     pub(super) entries: usize,
     pub(super) slots: usize,
-    /// The number of slots is asked for.
+    /// The caller has asked for this number of slots.
     pub(super) exact: bool,
 }
 
 impl Wanted {
-    /// A lock with a slot for every entry, or whatever is there.
+    /// Asks for a slot for every entry, or for whatever number an existing lock has.
     pub(super) fn any(kind: Kind, entries: usize) -> Self {
         Self { kind, entries, slots: entries, exact: false }
     }
@@ -134,8 +134,8 @@ fn layout(kind: Kind, entries: usize, slots: usize) -> (Table, Layout) {
     built
 }
 
-/// Reserves memory for these words of a file. Where the file system cannot, it is reserved when it
-/// is written.
+/// Reserves memory for these words of a file. Where the file system cannot, memory is reserved when
+/// the words are written.
 fn reserve(fd: &OwnedFd, words: Range<usize>) -> Result<(), Errno> {
     match rustix::fs::fallocate(
         fd,
@@ -149,7 +149,7 @@ fn reserve(fd: &OwnedFd, words: Range<usize>) -> Result<(), Errno> {
 }
 
 impl File {
-    /// Opens a lock; makes it if it is not there.
+    /// Opens a lock; creates it if it is missing.
     pub(super) fn open(directory: &Directory, name: &str, wanted: &Wanted) -> Result<Self, Error> {
         let path = directory.file(name)?;
         for _ in 0..1000 {
@@ -164,7 +164,7 @@ impl File {
         Err(Error::Lost(path))
     }
 
-    /// Opens a lock that is there.
+    /// Opens an existing lock.
     pub(super) fn attach(directory: &Directory, name: &str) -> Result<Self, Error> {
         let path = directory.file(name)?;
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
@@ -221,7 +221,7 @@ impl File {
         if slots == 0 || slots > entries { Err(Error::Damaged(file.path)) } else { Ok(file) }
     }
 
-    /// Whether it is what is wanted.
+    /// Returns the file if it is what the caller wants.
     fn fits(self, wanted: &Wanted) -> Result<Self, Error> {
         let found = usize::from(self.tally().slots());
         match self {
@@ -235,14 +235,14 @@ impl File {
         }
     }
 
-    /// Makes a lock, unless another process does so first.
+    /// Creates a lock, unless another process does so first.
     fn make(directory: &Directory, path: &Path, wanted: &Wanted) -> Result<(), Error> {
         let fail = |errno| Error::system(path, errno);
         let at = directory.open()?;
         let (mode, group) = directory.access();
         let (name, entries) = (path.file_name().unwrap_or_default(), wanted.entries);
-        // A file without a name is gone by itself if this process is killed. Where there are no
-        // such files, a hidden one stays behind then.
+        // A file without a name disappears if this process is killed. Where the system has no such
+        // files, a hidden one is left behind then.
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
         let hidden = format!(".{}", unique());
         let (fd, named) = match rustix::fs::openat(&at, ".", flags | OFlags::TMPFILE, mode) {
@@ -262,7 +262,7 @@ impl File {
         reserve(&fd, HEADER + entries * entry::WORDS..HEADER + (entries + 1) * entry::WORDS)
             .map_err(fail)?;
         let map = Map::of(&fd, words(entries)).map_err(fail)?;
-        // The entries begin as zeros, which they are.
+        // New entries are zeros, and the file begins as zeros.
         let global = |cell: &Cell<'_>| cell.index >= table.table_lock().index();
         layout.cells().filter(global).for_each(|cell| {
             map.words()[HEADER + cell.index].store(cell.init.word() as u64, SeqCst);
@@ -286,8 +286,8 @@ impl File {
         }
     }
 
-    /// Removes the name of a lock that has been removed otherwise. No other process removes files
-    /// meanwhile, so it is that lock's.
+    /// Removes the name of a lock that is already marked as removed. No other process removes files
+    /// meanwhile, so the name is that lock's.
     fn clear_away(directory: &Directory, name: &str) -> Result<(), Error> {
         let at = directory.open()?;
         directory.alone(&at, || match Self::attach(directory, name) {
@@ -296,7 +296,7 @@ impl File {
         })
     }
 
-    /// Takes the name away, if `last` says that it may be, with the lock marked as removed.
+    /// Removes the file's name if `last` allows it, with the lock marked as removed.
     pub(super) fn remove(&self, last: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
         let at = self.directory.open()?;
         self.directory.alone(&at, || {
@@ -305,7 +305,7 @@ impl File {
         })
     }
 
-    /// Whether the file of that name still is this one.
+    /// Returns whether the file with this name is still this one.
     fn has_its_name(&self) -> Result<bool, Error> {
         let fail = |errno| Error::system(&self.path, errno);
         let mine = rustix::fs::fstat(&self.fd).map_err(fail)?;
@@ -316,7 +316,7 @@ impl File {
         }
     }
 
-    /// Whether it is still there, whole.
+    /// Checks that the file is still there, whole.
     pub(super) fn check(&self) -> Result<(), Error> {
         let stat = rustix::fs::fstat(&self.fd).map_err(|errno| Error::system(&self.path, errno))?;
         let (found, expected) = (stat.st_size as u64, words(self.table.entries()) as u64 * 8);
@@ -335,20 +335,20 @@ impl File {
         self.tally().removed()
     }
 
-    /// The table's words.
+    /// Returns the words of the table.
     #[inline(always)]
     pub(super) fn words(&self) -> &[AtomicU64] {
         &self.map.words()[HEADER..]
     }
 
-    /// The words of the name of a session, counted from 1.
+    /// Returns the words of a session's name, counted from 1.
     #[inline(always)]
     pub(super) fn name(&self, session: usize) -> Option<&[AtomicU64]> {
         let first = self.names() + session.checked_sub(1)? * NAME;
         self.words().get(first..first + NAME)
     }
 
-    /// Where the names of sessions begin.
+    /// Returns where the names of sessions begin.
     #[inline(always)]
     fn names(&self) -> usize {
         (self.table.entries() + 1) * entry::WORDS
@@ -385,12 +385,12 @@ impl File {
         &self.table
     }
 
-    /// The namespaces of the lock's processes.
+    /// Returns the namespaces of the lock's processes.
     pub(super) fn namespaces(&self) -> &[AtomicU64] {
         &self.map.words()[at::NAMESPACES..HEADER]
     }
 
-    /// The namespace of this process, once it is [identified](Self::identify).
+    /// Returns the namespace of this process, once it is [identified](Self::identify).
     pub(super) fn namespace(&self) -> Option<Namespace> {
         self.namespace.load(SeqCst).checked_sub(1).map(Namespace)
     }

@@ -45,14 +45,15 @@ pub struct HandOver {
 
 impl HandOver {
     /// Makes the slot this process's own, by one compare-and-swap. For
-    /// [`pre_exec`](std::os::unix::process::CommandExt::pre_exec): allocates nothing and takes no
-    /// lock. After `exec` it is still the same process, which keeps the slot for as long as it
+    /// [`pre_exec`](std::os::unix::process::CommandExt::pre_exec): it allocates nothing and takes
+    /// no lock. After `exec` the process is still the same, and keeps the slot for as long as it
     /// lives, whatever becomes of its parent.
     ///
     /// # Errors
     /// `ESTALE` when the parent has lost the slot: it has released it, or it has died and the slot
     /// was reclaimed. `EXDEV` when this process was moved to other namespaces and cannot know by
-    /// which PID its parent knows it; another error when `/proc` cannot be read. Do not go on then.
+    /// which PID its parent knows it. Another error when `/proc` cannot be read. After an error do
+    /// not call exec.
     pub fn adopt(&self) -> io::Result<()> {
         let (table, mut m) = (self.file.table(), Quick::new(self.file.words()));
         let holds = |m: &mut Quick<'_>| {
@@ -89,11 +90,11 @@ impl Permit<'_> {
     }
 
     /// Takes the slot back from a child to which it was [handed over](Self::hand_over), and which
-    /// has ended, so that its end does not count as a death with the slot. Returns whether there
-    /// was something to take back: another process may have found the child dead before.
+    /// has ended. Then the child's end does not count as a death with the slot. Returns `false`
+    /// if there was nothing to take back: another process may have reclaimed the slot before.
     ///
-    /// Without this, dropping the permit leaves the slot to the child for as long as that lives,
-    /// and another process reclaims it then.
+    /// Without this, dropping the permit leaves the slot to the child for as long as the child
+    /// lives, and another process reclaims it then.
     ///
     /// # Errors
     /// When the file is damaged.
@@ -117,13 +118,13 @@ impl Permit<'_> {
         Ok(child)
     }
 
-    /// Starts a program, as [`spawn`](Self::spawn) does, that is like this process in everything
-    /// but its words and its environment. Faster: this process is not copied first. The first word
-    /// is the program, which is looked for as a shell does.
+    /// Starts a program without copying this process first, which is faster than
+    /// [`spawn`](Self::spawn). Otherwise the same: only the program's words and environment differ
+    /// from this process's. The first word is the program, which is searched for as a shell does.
     ///
-    /// This thread does what comes `then`, with the program's PID, before it receives any signal
-    /// again: a handler that is installed there does not miss the end of the program. The caller
-    /// has to wait for that end, as for a [`Child`]'s.
+    /// This thread calls `then` with the program's PID before it receives any signal again: a
+    /// handler that `then` installs does not miss the end of the program. The caller has to wait
+    /// for that end, as for a [`Child`]'s.
     ///
     /// ```
     /// # let place = tempfile::tempdir()?;
@@ -140,7 +141,7 @@ impl Permit<'_> {
     /// ```
     ///
     /// # Errors
-    /// As above, and where there is no word, or a zero in one.
+    /// As [`spawn`](Self::spawn) returns, and when there is no word, or a zero in one.
     pub fn start<W: AsRef<OsStr>, T>(
         &self,
         words: impl IntoIterator<Item = W>,
@@ -192,7 +193,7 @@ impl Lock {
         Ok(())
     }
 
-    /// Takes an entry back from a child that is dead. Returns whether the child still had it.
+    /// Takes an entry back from a dead child. Returns whether the child still had it.
     fn take_back(&self, position: &Position) -> Result<bool, Stop> {
         let me = self.me()?;
         let mut m = Mapped::new(&self.file, None);

@@ -105,7 +105,7 @@ pub(super) fn pid(owner: Owner) -> Option<Pid> {
     i32::try_from(owner.process().wrapping_add(1)).ok().and_then(Pid::from_raw)
 }
 
-/// Whether a process of this namespace is dead; see the first table above.
+/// Returns whether a process of this namespace is dead; see the first table above.
 fn has_ended(other: Owner) -> bool {
     // An owner without a PID is none.
     let Some(pid) = pid(other) else { return true };
@@ -131,8 +131,8 @@ impl Birthplace {
         Ok(Self { namespaces: proc::namespaces()?, proc: proc::device()? })
     }
 
-    /// Returns the identity of this process, a child of one that is of this namespace and may have
-    /// moved its children to others. For use between fork and exec: allocates nothing.
+    /// Returns the identity of this process. Its parent is of this namespace, and may have moved
+    /// its children to other namespaces. For use between fork and exec: allocates nothing.
     ///
     /// # Errors
     /// As [`myself`]; `EXDEV` when this process has another `/proc` or counts time from another
@@ -180,7 +180,7 @@ impl File {
         Ok(Some(me))
     }
 
-    /// Whether an entry belongs to a process of this namespace that has no witness.
+    /// Returns whether an entry belongs to a process of this namespace that has no witness.
     fn has_unwitnessed(&self, number: Namespace) -> bool {
         let (table, m) = (self.table(), &mut Quick::new(self.words()));
         let used = m.read(table.used()).map_or(table.entries(), |used| used as usize);
@@ -219,7 +219,7 @@ impl File {
         }
     }
 
-    /// Whether a process is dead; see the tables of this module.
+    /// Returns whether a process is dead; see the tables of this module.
     pub(super) fn is_dead(&self, other: Owner) -> bool {
         let namespace = Namespace::of(other);
         if pid(other).is_none() || !namespace.is_registered(self.namespaces()) {
@@ -233,7 +233,8 @@ impl File {
         }
     }
 
-    /// Whether a process is of another namespace, where its PID means another process or none.
+    /// Returns whether a process is of another namespace, where its PID means another process or
+    /// none.
     pub(super) fn is_foreign(&self, other: Owner) -> bool {
         self.namespace() != Some(Namespace::of(other))
     }

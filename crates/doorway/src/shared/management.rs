@@ -15,7 +15,7 @@ fn patience() -> Option<Instant> {
 }
 
 impl Lock {
-    /// Reclaims what dead processes had. Waiters do so by themselves.
+    /// Reclaims the slots and places of dead processes. Waiters do so by themselves.
     ///
     /// # Errors
     /// When the file is lost or damaged.
@@ -27,11 +27,11 @@ impl Lock {
         reaped.map_err(|stop| self.error(stop))
     }
 
-    /// Changes the number of slots. A holder of a slot that is no more keeps it until it releases
+    /// Changes the number of slots. A holder whose slot no longer exists keeps it until it releases
     /// it.
     ///
     /// # Errors
-    /// When there cannot be so many, or the file is lost or damaged.
+    /// When the lock cannot have that many, or the file is lost or damaged.
     pub fn set_slots(&self, slots: usize) -> Result<(), Error> {
         let most = if self.kind() == Kind::Mutex { 1 } else { self.capacity() };
         if slots == 0 || slots > most {
@@ -40,7 +40,7 @@ impl Lock {
         self.change(|tally| tally.with_slots(slots as u16))
     }
 
-    /// Stops granting slots; holders finish, waiters keep their place.
+    /// Stops granting slots. Current holders finish; waiters keep their place.
     ///
     /// # Errors
     /// When the file is lost or damaged.
@@ -56,7 +56,7 @@ impl Lock {
         self.change(|tally| tally.with_drained(false))
     }
 
-    /// Whether the lock is drained.
+    /// Returns whether the lock is drained.
     pub fn is_drained(&self) -> bool {
         self.tally().drained()
     }
@@ -73,7 +73,8 @@ impl Lock {
     /// Removes the lock, unless a process holds a slot or waits.
     ///
     /// # Errors
-    /// [`Error::Busy`] if one does; or when the file is lost already or cannot be removed.
+    /// [`Error::Busy`] if a process holds or waits. Also when the file is lost already or cannot be
+    /// removed.
     pub fn remove(&self) -> Result<(), Error> {
         self.check()?;
         self.reap()?;

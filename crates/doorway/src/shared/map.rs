@@ -49,7 +49,7 @@ impl Map {
     #[inline(always)]
     pub(super) fn words(&self) -> &[AtomicU64] {
         // SAFETY: the mapping is as long as that, begins with a page, and lives as long as `self`.
-        // Atomic words may be changed by others, also by other processes.
+        // Atomic words may be changed by other threads and processes.
         unsafe { slice::from_raw_parts(self.words.as_ptr(), self.len) }
     }
 }

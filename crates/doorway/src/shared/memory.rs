@@ -2,16 +2,21 @@
 //!
 //! # Ordering
 //!
-//! Loads acquire, stores release, and compare-and-swaps do both. That is enough. All but four
-//! registers are touched with the table lock alone, and a process that takes it sees all that was
-//! done with it before. The fast path is opened and closed with it, too: a process that acquires a
-//! slot there has seen what was done before it was opened, and a process that closes it what was
-//! done by those that released a slot there. The name of a session that is compared before that may
-//! be written meanwhile, with the table lock: then the fast path was closed before. Without the
-//! table lock a process reads its own state, which a granter writes last: it sees the slot that was
-//! written before. What a process reads of others while it watches for deaths are hints that count
-//! for nothing until it has the table lock. Whether a process has to be woken is the one question
-//! with a store before a load on both sides; there is a fence between them in each.
+//! Loads acquire, stores release, and compare-and-swaps do both. That is enough:
+//!
+//! - All but four registers are accessed only with the table lock, and a process that takes it sees
+//!   all that was done with it before.
+//! - The fast path is opened and closed with the table lock. A process that acquires a slot on the
+//!   fast path has seen what was done before it was opened. A process that closes it has seen what
+//!   was done by the processes that released a slot there. The name of a session that is compared
+//!   before that may be written at the same time, with the table lock: then the fast path was
+//!   closed before.
+//! - Without the table lock a process reads its own state, which a granter writes last: it sees the
+//!   slot that was written before.
+//! - What a process reads of other entries while it watches for deaths is a hint. It has no effect
+//!   until the process has the table lock.
+//! - Only the question whether a process has to be woken needs a store before a load on both sides.
+//!   There is a fence between them on each side.
 
 use std::{
     ops::ControlFlow,
@@ -46,7 +51,7 @@ pub(super) enum Stop {
     Late,
     /// An index is out of bounds, or an entry is not its own any more.
     Damaged,
-    /// Another error. In a box, since it is carried through everything that goes well.
+    /// Another error. Boxed, because this type is in the result of every successful step too.
     Failed(Box<Error>),
 }
 
@@ -69,12 +74,12 @@ pub(super) struct Mapped<'a> {
     /// The word of a sleeping waiter whose state has changed, to be woken once the table lock is
     /// released: waking takes longer than anything done with the table lock.
     heir: Option<&'a AtomicU64>,
-    /// A process has left the queue, so another one may be at its front.
+    /// A process has left the queue, so another process may be at its front.
     has_new_front: bool,
     /// How often it has slept until the table lock was released.
     sleeps_for_table_lock: u32,
-    /// It has the table lock, and releases it whatever happens: a process that stops at something
-    /// damaged must not keep others waiting.
+    /// It has the table lock, and releases it whatever happens: a process that finds damage and
+    /// stops must not block other processes.
     has_table_lock: bool,
 }
 
@@ -116,8 +121,8 @@ impl<'a> Mapped<'a> {
         }
     }
 
-    /// Whether no process has told this one of its slot: it may have been killed before, and have
-    /// told no other.
+    /// Returns whether no process has told this one of its slot. The process that granted it may
+    /// have been killed before it did.
     pub(super) fn is_untold(&self) -> bool {
         !self.wait.as_ref().is_some_and(Wait::is_told)
     }
@@ -139,7 +144,7 @@ impl<'a> Mapped<'a> {
         if self.is_table_lock(register) {
             self.has_table_lock = true;
             if self.sleeps_for_table_lock > 0 {
-                // The process that woke this one woke no other, and others may sleep.
+                // The process that woke this one woke no other process, and more may sleep.
                 self.sleeps_for_table_lock = 0;
                 self.file.table_lock_waiters().store(1, Relaxed);
             }
@@ -295,8 +300,8 @@ impl Mortal for Mapped<'_> {
         woken
     }
 
-    /// Notes which process to wake once the table lock is released: the one whose state has
-    /// changed, if it sleeps. A process that was noted before is woken now.
+    /// Records which process to wake once the table lock is released: the process whose state has
+    /// changed, if it sleeps. A process that was recorded before is woken now.
     fn wake(&mut self, state: Register<State>) {
         self.has_new_front = true;
         fence(SeqCst);

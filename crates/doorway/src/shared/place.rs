@@ -1,4 +1,4 @@
-//! Places in line and permits.
+//! Places in the queue, and permits.
 
 use std::{
     fmt,
@@ -10,19 +10,19 @@ use doorway_core::raw;
 
 use super::{Error, Lock, entries::Position, memory::Stop};
 
-/// A place in line. Dropping it leaves the line.
+/// A place in the queue. Dropping it leaves the queue.
 #[must_use = "dropping a place leaves the line"]
 pub struct Place<'a> {
     lock: &'a Lock,
     position: Position,
 }
 
-/// There is no permit.
+/// The result of a wait that ended without a permit.
 #[derive(Debug)]
 pub enum NotYet<'a> {
-    /// Time is over; here is the place, which still stands where it stood.
+    /// The time limit is reached. The place keeps its position in the queue.
     Late(Place<'a>),
-    /// It went wrong.
+    /// The wait failed.
     Failed(Error),
 }
 
@@ -32,7 +32,7 @@ impl<'a> Place<'a> {
         Self { lock, position }
     }
 
-    /// Waits until it is this place's turn.
+    /// Blocks until this place is granted a slot.
     ///
     /// # Errors
     /// When the file is lost or damaged, or the place was taken before a fork.
@@ -45,12 +45,12 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Waits for so long at most.
+    /// Blocks until this place is granted a slot, but no longer than `limit`.
     ///
     /// # Errors
-    /// Gives the place back when time is over; and as [`wait`](Self::wait) does.
+    /// Returns the place when the limit is reached; otherwise as [`wait`](Self::wait) does.
     pub fn wait_timeout(self, limit: Duration) -> Result<Permit<'a>, NotYet<'a>> {
-        // A limit that no clock reaches is none.
+        // A limit beyond what the clock can represent means no limit.
         self.wait_until(Instant::now().checked_add(limit))
     }
 
@@ -70,8 +70,8 @@ impl<'a> Place<'a> {
     /// lock, which a stopped process may hold.
     ///
     /// # Errors
-    /// Returns the place, which still is where it was, when that took too long. A process that ends
-    /// then leaves the queue by that.
+    /// Returns the place, which keeps its position, when that took too long. If the process then
+    /// ends, that takes it out of the queue.
     pub fn leave(self, limit: Duration) -> Result<(), Self> {
         let place = ManuallyDrop::new(self);
         match place.lock.abandon(&place.position, Instant::now().checked_add(limit)) {
@@ -81,12 +81,12 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Its ticket: places go in in the order of their tickets.
+    /// Returns the place's ticket: places are granted in the order of their tickets.
     pub fn ticket(&self) -> u64 {
         raw::number(self.position.ticket)
     }
 
-    /// How many wait before it.
+    /// Returns how many processes wait ahead of it.
     pub fn ahead(&self) -> usize {
         self.lock.ahead(&self.position)
     }
@@ -105,7 +105,7 @@ impl fmt::Debug for Place<'_> {
     }
 }
 
-/// A slot. Dropping it hands it to the next in line.
+/// A slot. Dropping the permit grants it to the next waiter.
 #[must_use = "dropping a permit gives its slot to the next in line"]
 pub struct Permit<'a> {
     pub(super) lock: &'a Lock,
@@ -127,24 +127,25 @@ impl<'a> Permit<'a> {
         self.lock
     }
 
-    /// The number of the slot, which no other holder has.
+    /// Returns the number of the slot, which no other holder has.
     #[inline]
     pub fn slot(&self) -> usize {
         self.position.slot() as usize
     }
 
-    /// Its ticket. While the permit lives no other place of this lock has the same.
+    /// Returns the permit's ticket. While the permit lives no other place of this lock has the
+    /// same.
     pub fn ticket(&self) -> u64 {
         raw::number(self.position.ticket)
     }
 
-    /// Whether the last holder of this slot died in it, so that what it was at work on may be half
-    /// done. It may be said of a death more than once, and is never left out.
+    /// Returns whether the last holder of this slot died with it, so that its work may be half
+    /// done. One death may be reported more than once, and is never left out.
     pub fn recovered(&self) -> bool {
         self.position.recovered()
     }
 
-    /// Whether the file is still there: see [`Lock::check`].
+    /// Checks that the file is still there: see [`Lock::check`].
     ///
     /// # Errors
     /// When it is not.
@@ -152,9 +153,9 @@ impl<'a> Permit<'a> {
         self.lock.check()
     }
 
-    /// Notes for [`status`](Lock::status) that the slot is held from now on. A process that has
-    /// waited for its slot has noted it already; one that has not saves the time of reading a
-    /// clock, which is longer than a whole passage.
+    /// Records for [`status`](Lock::status) that the slot is held from now on. A process that has
+    /// waited for its slot has recorded that already. A process that has not waited saves the time
+    /// of reading a clock, which is longer than a whole passage.
     pub fn note(&self) {
         self.lock.stamp_holder(&self.position);
     }

@@ -1,7 +1,7 @@
-//! Sessions by name: what the numbers that the engine gives them stand for.
+//! Names of sessions, for the numbers that the engine gives them.
 //!
 //! A name is eight words: its bytes, zeros, and in the last byte its length. Two names are the same
-//! if the last words are, and the others as far as the length says.
+//! if their last words are the same, and their other words as far as the length says.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -15,10 +15,10 @@ use super::{
 /// The most bytes of a name.
 pub(super) const LONGEST: usize = NAME * 8 - 1;
 
-/// What is asked for.
+/// The session that a process asks for.
 pub(super) struct Called<'a> {
     file: &'a File,
-    /// Nothing, where there are no sessions.
+    /// Empty in locks without sessions.
     name: &'a [u8],
 }
 
@@ -28,7 +28,7 @@ impl<'a> Called<'a> {
         Self { file, name: &name.as_bytes()[..name.len().min(LONGEST)] }
     }
 
-    /// The words of a number, if there can be such a one.
+    /// Returns the words of a number, if it is in range.
     #[inline(always)]
     fn words(&self, number: Session) -> Option<&'a [AtomicU64; NAME]> {
         self.file.name(number.0 as usize)?.try_into().ok()
@@ -41,8 +41,8 @@ impl<'a> Called<'a> {
     }
 }
 
-/// Returns the bytes from `8 i` on, and zeros. Read in few pieces and put together in a register:
-/// what is written byte by byte and read as a word makes processors wait.
+/// Returns the bytes from `8 i` on, and zeros. They are read in few pieces and put together in a
+/// register: a word that is written byte by byte and read as a whole makes processors wait.
 #[inline(always)]
 fn word(bytes: &[u8], i: usize) -> u64 {
     let Some(rest @ [first, ..]) = bytes.get(8 * i..) else { return 0 };
@@ -83,7 +83,7 @@ impl<M: Memory> Name<M> for Called<'_> {
 }
 
 impl Lock {
-    /// The name of a session, if there can be such a number.
+    /// Returns the name of a session, if the number is in range.
     pub(super) fn session_name(&self, number: usize) -> Option<String> {
         let words = self.file.name(number)?;
         let mut bytes: Vec<u8> =

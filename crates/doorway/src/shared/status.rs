@@ -10,7 +10,7 @@ use doorway_core::{
 
 use super::{Kind, Lock, entries::now, file::entry, liveness};
 
-/// A lock at some moment. It may have changed by the time that you read it.
+/// A lock at some moment. It may have changed by the time the caller reads it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Status {
@@ -18,13 +18,13 @@ pub struct Status {
     pub name: String,
     /// Its file.
     pub path: PathBuf,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// How many slots there are.
     pub slots: usize,
-    /// How many may hold and wait together.
+    /// How many processes may hold and wait together.
     pub capacity: usize,
-    /// No slots are granted.
+    /// Whether the lock is drained: it grants no slots.
     pub drained: bool,
     /// The holders, in the order of slots.
     pub holders: Vec<Holder>,
@@ -36,21 +36,21 @@ pub struct Status {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Holder {
-    /// Which.
+    /// The slot that it holds.
     pub slot: usize,
     /// The process, in its PID namespace.
     pub pid: i32,
-    /// The process is in another PID namespace than this one, as in a container: `pid` means
-    /// another process here.
+    /// Whether the process is in another PID namespace than this one, as in a container. Then `pid`
+    /// means another process here.
     pub is_foreign: bool,
     /// Its ticket.
     pub ticket: u64,
-    /// What it has asked for, in a group lock.
+    /// The session it has asked for, in a group lock.
     pub session: Option<String>,
-    /// How long it has had the slot; `None` if it has neither waited for it nor
+    /// How long it has had the slot; `None` if it has neither waited for the slot nor
     /// [noted](super::Permit::note) it.
     pub held: Option<Duration>,
-    /// Its command line; empty if that cannot be told.
+    /// Its command line; empty if `/proc` does not show it.
     pub command: String,
 }
 
@@ -60,23 +60,23 @@ pub struct Holder {
 pub struct Waiter {
     /// The process, in its PID namespace.
     pub pid: i32,
-    /// The process is in another PID namespace than this one, as in a container: `pid` means
-    /// another process here.
+    /// Whether the process is in another PID namespace than this one, as in a container. Then `pid`
+    /// means another process here.
     pub is_foreign: bool,
     /// Its ticket.
     pub ticket: u64,
-    /// What it asks for, in a group lock.
+    /// The session it asks for, in a group lock.
     pub session: Option<String>,
     /// How long it has waited.
     pub waited: Duration,
-    /// Its command line; empty if that cannot be told.
+    /// Its command line; empty if `/proc` does not show it.
     pub command: String,
 }
 
 /// Stands for the command line of a process of another PID namespace.
 const ELSEWHERE: &str = "[in another PID namespace]";
 
-/// What an entry says.
+/// What an entry of the table shows.
 struct Entry {
     state: State,
     owner: Owner,
@@ -172,8 +172,8 @@ fn value<T: Value>(lock: &Lock, register: Register<T>) -> Option<T> {
 /// Returns the entries that are not idle. Each is read until its state has stayed the same
 /// meanwhile, or else left out.
 fn entries(lock: &Lock) -> impl Iterator<Item = Entry> + '_ {
-    // A process that was forked may be in another namespace. If it cannot be identified, all others
-    // count as alive.
+    // A process that was forked may be in another namespace. If it cannot be identified, all other
+    // processes count as alive.
     let _ = lock.me();
     let table = lock.file.table();
     let used = value(lock, table.used()).unwrap_or(0) as usize;
@@ -213,8 +213,8 @@ fn read(lock: &Lock, i: usize) -> Option<Option<Entry>> {
     unchanged.then_some(Some(found))
 }
 
-/// Returns the command line of a process, or an empty text if `/proc` does not tell. While a
-/// program that has just begun has none, its name in brackets, as ps(1) does.
+/// Returns the command line of a process, or an empty text if `/proc` does not show it. A program
+/// that has just begun has none yet: then the program's name in brackets, as ps(1) shows it.
 fn command(pid: i32) -> String {
     let read = |what| std::fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
     let line = read("cmdline");

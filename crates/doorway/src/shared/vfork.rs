@@ -1,6 +1,6 @@
-//! Starts a program without copying this process first: until `exec`, the child borrows its
-//! parent's memory, and the thread that starts it stands still. This is what `posix_spawn` does,
-//! with a step of our own before the program begins.
+//! Starts a program without copying this process first. Until `exec` the child borrows its parent's
+//! memory, and the thread that starts it is suspended. `posix_spawn` does the same, but without a
+//! step of ours before the program begins.
 
 use std::{
     ffi::{CString, c_char, c_int, c_void},
@@ -16,11 +16,11 @@ use rustix::{
     process::{Pid, WaitOptions, waitpid},
 };
 
-/// For the child's own frames and, in `execvpe`, for a path; what that keeps of the arguments comes
-/// on top.
+/// Room for the child's own frames and, in `execvpe`, for a path. What `execvpe` stores of the
+/// arguments comes on top.
 const STACK: usize = 64 << 10;
 
-/// What the child needs, and what becomes of it.
+/// What the child needs, and its error.
 struct Child<'a> {
     words: Vec<*const c_char>,
     environment: Vec<*const c_char>,
@@ -31,10 +31,10 @@ struct Child<'a> {
     error: AtomicI32,
 }
 
-/// Starts a program, which is looked for as a shell does, after the child has done what comes
-/// `first`. That must neither allocate nor take a lock. Its standard streams, its directory and the
-/// signals that it blocks and ignores are those of this process, which meanwhile does what comes
-/// `then`, before it hears of any signal again.
+/// Starts a program, which is searched for as a shell does, after the child has run `first`, which
+/// must neither allocate nor take a lock. Its standard streams, its directory and the signals that
+/// it blocks and ignores are those of this process. Meanwhile this process runs `then`, before it
+/// receives any signal again.
 pub(super) fn start<T>(
     words: &[CString],
     environment: &[CString],
@@ -65,7 +65,7 @@ pub(super) fn start<T>(
     done
 }
 
-/// Between `clone` and `exec`. Does not return but by ending.
+/// Runs between `clone` and `exec`. Returns only by ending the process.
 extern "C" fn child_main(child: *mut c_void) -> c_int {
     // SAFETY: it is what `start` gave to `clone`, and is there until this process calls exec or
     // ends. All is read only but for an atomic.
@@ -87,8 +87,8 @@ extern "C" fn child_main(child: *mut c_void) -> c_int {
     unsafe { libc::_exit(127) }
 }
 
-/// Whatever is caught does what it does by default from here on, as after `exec`. So does a broken
-/// pipe, which Rust programs ignore and others do not expect to be ignored.
+/// Resets each caught signal to its default action, as `exec` does. SIGPIPE too: Rust programs
+/// ignore it, and other programs do not expect it to be ignored.
 fn forget_handlers() {
     for signal in 1..=libc::SIGRTMAX() {
         let mut action = MaybeUninit::<sigaction>::zeroed();
@@ -108,7 +108,7 @@ fn forget_handlers() {
     }
 }
 
-/// Does something while all signals of this thread are blocked: a thread that it starts receives
+/// Runs a function while all signals of this thread are blocked: a thread that it starts receives
 /// none.
 pub(super) fn without_signals<T>(run: impl FnOnce() -> T) -> T {
     let mask = block_all();
@@ -149,7 +149,7 @@ impl Stack {
         Ok(Self { start, len })
     }
 
-    /// Where it begins: stacks grow downwards.
+    /// Returns the address where the stack begins: stacks grow downwards.
     fn top(&self) -> *mut c_void {
         self.start.wrapping_byte_add(self.len & !15)
     }

@@ -71,7 +71,7 @@ impl Lock {
     fn release_slow(&self, position: &Position) -> Result<(), Stop> {
         let (table, entry, mut m) =
             (self.file.table(), position.entry(), Mapped::new(&self.file, None));
-        // A process does not release the slot of the one that forked it.
+        // A process does not release the slot of the process that forked it.
         let Some(me) = self.known() else { return Ok(()) };
         if m.read(table.owner(entry))? != Some(me) {
             return self.release_for_child(me, position);
@@ -86,7 +86,7 @@ impl Lock {
                 self.keep_entry(m, entry)?;
                 Ok(true)
             }
-            _ => Ok(true), // a stranger has written into the table
+            _ => Ok(true), // another program has written into the table
         })?;
         if released { Ok(()) } else { self.release_for_child(me, position) }
     }
@@ -111,7 +111,7 @@ impl Lock {
         self.locked(&mut m, me, |m| self.keep_entry(m, entry))
     }
 
-    /// Whether an entry still holds the slot of this position.
+    /// Returns whether an entry still holds the slot of this position.
     pub(super) fn still_holds(
         &self,
         m: &mut Mapped<'_>,
@@ -129,7 +129,7 @@ impl Lock {
             .count()
     }
 
-    /// Does something with the table lock, and releases it whatever comes of it.
+    /// Runs a function with the table lock, and releases the lock whatever the result.
     #[inline(always)]
     pub(super) fn locked<T>(
         &self,

@@ -1,4 +1,4 @@
-//! What was measured of remote memory references: curves, fits, and every run.
+//! Measured remote memory references: curves, fits, and every run.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::{
     table::grouped,
 };
 
-/// A model: in words, in JSON.
+/// The names of a model: in words, in JSON.
 pub(super) const MODELS: [(&str, &str); 2] = [("CC", "cc"), ("DSM", "dsm")];
 
-/// What was measured of an algorithm, if it was.
+/// Returns the measurements of an algorithm, if there are any.
 pub(super) fn measured<'p>(page: &'p Page, study: &Study) -> Option<&'p Value> {
     page.parts.get(&study.curves.command).map(|part| &part.result[0])
 }
@@ -27,7 +27,8 @@ fn text<'v>(value: &'v Value, name: &str) -> &'v str {
     value[name].as_str().unwrap_or("?")
 }
 
-/// References per look while waiting, if that costs anything: then there is no bound to be fitted.
+/// Returns the references per look while waiting, if a look costs any. Then there is no bound to
+/// fit.
 fn per_look(measured: &Value, model: &str) -> Option<f64> {
     measured["waiting"]["per_look"][model].as_f64().filter(|references| *references > 0.0)
 }
@@ -44,13 +45,13 @@ fn formula(growth: &Value) -> String {
     format!("{slope:.2} {name} {} {:.1}", if intercept < 0.0 { '−' } else { '+' }, intercept.abs())
 }
 
-/// The most processes that were run.
+/// Returns the most processes that were run.
 fn most(measured: &Value) -> u64 {
     let points = list(measured, "curves").iter().flat_map(|curve| list(curve, "points"));
     points.filter_map(|point| point["n"].as_u64()).max().unwrap_or(0)
 }
 
-/// The classes that were fitted, with the schedulers if they do not agree.
+/// Returns the classes that were fitted, with the schedulers if they do not agree.
 fn classes(measured: &Value, model: &str, quantity: &str) -> String {
     let mut classes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for curve in list(measured, "curves") {
@@ -67,7 +68,7 @@ fn classes(measured: &Value, model: &str, quantity: &str) -> String {
     }
 }
 
-/// A cell: the classes that were fitted, beside the paper's.
+/// Formats a cell: the classes that were fitted, beside the paper's.
 pub(super) fn cell(page: &Page, study: &Study, (_, model): (&str, &str)) -> String {
     let Some(measured) = measured(page, study) else { return none() };
     let found = match per_look(measured, model) {
@@ -84,7 +85,7 @@ pub(super) fn cell(page: &Page, study: &Study, (_, model): (&str, &str)) -> Stri
     format!(r##"{found}<br>paper: {paper} <a class="at" href="#{anchor}">n = 2 to {most}</a>"##)
 }
 
-/// The curves of one algorithm in one model: worst and mean under each scheduler.
+/// Returns the curves of one algorithm in one model: worst and mean under each scheduler.
 fn curves(measured: &Value, model: &str) -> Vec<Curve> {
     let mut all = Vec::new();
     for (family, curve) in list(measured, "curves").iter().enumerate() {
@@ -102,7 +103,7 @@ fn curves(measured: &Value, model: &str) -> Vec<Curve> {
     all
 }
 
-/// What came to its end: `(n, references)`.
+/// Returns the points of runs that came to their end: `(n, references)`.
 fn points(curve: &Value, model: &str, name: &str) -> Vec<(usize, f64)> {
     let complete = list(curve, "points").iter().filter(|point| point["complete"] == true);
     let point =
@@ -110,7 +111,7 @@ fn points(curve: &Value, model: &str, name: &str) -> Vec<(usize, f64)> {
     complete.filter_map(point).filter(|point| point.1 > 0.0).collect()
 }
 
-/// The figures of one algorithm, its fits and its runs.
+/// Returns the figures of one algorithm, its fits and its runs.
 pub(super) fn section(page: &Page, study: &Study) -> String {
     let Some(measured) = measured(page, study) else { return "<p>Not measured yet.</p>\n".into() };
     let command = escaped(&study.curves.command);
@@ -179,7 +180,7 @@ fn fits(measured: &Value) -> String {
     )
 }
 
-/// Every run, with the command that makes it alone.
+/// Lists every run, with the command that makes it alone.
 fn runs(measured: &Value, study: &Study) -> String {
     let mut rows = String::new();
     for curve in list(measured, "curves") {
@@ -222,7 +223,7 @@ fn runs(measured: &Value, study: &Study) -> String {
     )
 }
 
-/// All algorithms for a problem in one figure per model: means under `random`.
+/// Draws all algorithms for a problem in one figure per model: means under `random`.
 pub(super) fn overview(page: &Page, studies: &[&Study]) -> String {
     let mut html = String::from("<div class=\"figures\">\n");
     let mut keys = Vec::new();
@@ -242,8 +243,8 @@ pub(super) fn overview(page: &Page, studies: &[&Study]) -> String {
                 }
             );
             let points = points(curve, model, "mean");
-            // More than there are colours look the same but for their marks, which are hollow from
-            // then on.
+            // If there are more algorithms than colours, later ones differ only by their marks,
+            // which are hollow from then on.
             let member = family / crate::chart::FAMILIES;
             all.push(Curve { name: study.entrant.name.into(), note, family, member, points });
         }

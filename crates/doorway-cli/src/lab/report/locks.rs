@@ -1,5 +1,4 @@
-//! What was measured of locks and of the algorithms natively, and how many values the shared memory
-//! takes.
+//! Measured locks, algorithms measured natively, and how many values the shared memory takes.
 
 use serde_json::Value;
 
@@ -10,7 +9,7 @@ use crate::{
     table::grouped,
 };
 
-/// Nanoseconds per passage of an algorithm, natively.
+/// Formats the nanoseconds per passage of an algorithm, natively.
 pub(super) fn native(page: &Page, study: &Study) -> String {
     let Some(part) = page.parts.get(&page.plan.native.command) else { return none() };
     let name = study
@@ -28,12 +27,12 @@ pub(super) fn native(page: &Page, study: &Study) -> String {
     )
 }
 
-/// Infinite and missing numbers are null.
+/// Reads a number. Infinite and missing numbers are null.
 fn float(row: &Value, name: &str) -> f64 {
     row[name].as_f64().unwrap_or(f64::NAN)
 }
 
-/// The tables of one bench, one for each setting.
+/// Returns the tables of one bench, one for each setting.
 pub(super) fn bench(part: &Part) -> String {
     let rows = part.result.as_array().map_or(&[][..], Vec::as_slice);
     let command = escaped(&part.command);
@@ -114,12 +113,12 @@ fn is_wrong(order: &Value) -> bool {
     some("intrusions") || order["doorway"] == true && some("overtakings")
 }
 
-/// Whether a lock let too many in, or somebody overtake who may not.
+/// Returns whether a lock let too many in, or let a process overtake that must not.
 pub(super) fn wrong(part: &Part) -> bool {
     part.result.as_array().is_some_and(|rows| rows.iter().any(|row| is_wrong(&row["order"])))
 }
 
-/// Values of the shared memory that were reached, beside what the paper says.
+/// Formats the values of the shared memory that were reached, beside what the paper says.
 pub(super) fn values(page: &Page, study: &Study) -> String {
     let parts: Vec<&Part> =
         study.values.iter().filter_map(|job| page.parts.get(&job.command)).collect();

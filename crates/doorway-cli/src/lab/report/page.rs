@@ -1,4 +1,4 @@
-//! The page: one file that needs nothing else, no script either.
+//! The page: one file that needs no other file and no script.
 
 use std::thread;
 
@@ -11,8 +11,7 @@ use super::{
 };
 use crate::chart::{escaped, style};
 
-/// The commands that found something that must not be: a claim that does not hold, a lock that is
-/// wrong.
+/// Returns the commands that found a fault: a claim that does not hold, or a wrong lock.
 pub(super) fn wrong(page: &Page) -> Vec<&str> {
     let mut wrong = Vec::new();
     for study in &page.plan.studies {
@@ -29,7 +28,7 @@ pub(super) fn wrong(page: &Page) -> Vec<&str> {
     wrong
 }
 
-/// Everything.
+/// Returns the whole page.
 pub(super) fn page(page: &Page) -> String {
     let mut body = head(page);
     for &problem in Problem::ALL {
@@ -113,7 +112,7 @@ fn contents(page: &Page) -> String {
     )
 }
 
-/// The paper's tables: properties, costs and curves of all algorithms for a problem.
+/// Returns the paper's tables: properties, costs and curves of all algorithms for a problem.
 fn tables(page: &Page, problem: Problem, studies: &[&Study]) -> String {
     let columns = columns(problem);
     let mut html = format!(
@@ -173,7 +172,7 @@ fn details(page: &Page, study: &Study) -> String {
     )
 }
 
-/// Everything that was run, and how long it took.
+/// Lists every command, and how long it took.
 fn commands(page: &Page) -> String {
     let mut html = String::from(
         "<h2 id=\"commands\">All commands</h2>\n<p>With <code>--json</code> each of them prints what the tables above are made from; it is \

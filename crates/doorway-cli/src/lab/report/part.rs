@@ -1,5 +1,5 @@
-//! A piece of the report: one command, and what it prints with `--json`. Each is kept in a file of
-//! its own, so that a report which is interrupted goes on where it was.
+//! A part of the report: one command, and what it prints with `--json`. Each part is kept in a file
+//! of its own, so that an interrupted report can continue.
 
 use std::{
     fs::{self, File},
@@ -27,17 +27,17 @@ use crate::{
 
 const FORMAT: &str = "doorway-part";
 
-/// What came of a command.
+/// The result of a command.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Part {
     format: String,
     /// The command, without `doorway` and `--json`.
     pub(super) command: String,
-    /// Which doorway ran it.
+    /// The build of doorway that ran it.
     by: String,
     /// How long it took.
     pub(super) seconds: f64,
-    /// Of the rest, which is damaged if it is another.
+    /// The digest of the rest; if it does not match, the part is damaged.
     digest: String,
     /// What the command prints.
     pub(super) result: Value,
@@ -75,13 +75,13 @@ impl Part {
         })
     }
 
-    /// The name of its file, and of those of its traces, without what follows the point.
+    /// Returns the name of its file, and of its traces' files, without what follows the point.
     pub(super) fn stem(command: &str) -> String {
         let words = command.split(' ').map(|word| word.trim_start_matches('-'));
         words.collect::<Vec<_>>().join("_")
     }
 
-    /// The names of the pages that show its traces, beside the traces.
+    /// Returns the names of the pages that show its traces, with the traces.
     pub(super) fn pages(&self) -> impl Iterator<Item = (String, &Trace)> {
         let stem = Self::stem(&self.command);
         let property = |trace: &Trace| trace.property.clone().unwrap_or_default().replace(':', "-");
@@ -91,7 +91,7 @@ impl Part {
     }
 }
 
-/// What the command line says, as if it had been typed.
+/// Parses a command line as if the user had typed it.
 fn parsed(command: &str) -> Result<Command, Failure> {
     let words = ["doorway"].into_iter().chain(command.split(' '));
     Cli::try_parse_from(words)
@@ -99,7 +99,7 @@ fn parsed(command: &str) -> Result<Command, Failure> {
         .map_err(|error| Failure::Usage(error.to_string()))
 }
 
-/// How long a bench takes, at least.
+/// Returns how many seconds a bench takes, at least.
 pub(super) fn seconds_of_bench(command: &str) -> f64 {
     match parsed(command) {
         Ok(Command::Bench(args)) => bench::seconds(&args).unwrap_or(0.0),
@@ -117,7 +117,7 @@ fn digest_of(result: &Value, traces: &[Trace]) -> String {
     digest(json!([result, traces]).to_string().as_bytes())
 }
 
-/// Where parts are kept, while nobody else writes there.
+/// The directory of parts, while no other process writes there.
 pub(super) struct Store {
     directory: PathBuf,
     by: String,
@@ -125,7 +125,7 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Opens the directory of a report, which is created if it is not there.
+    /// Opens the directory of a report, and creates it if it is missing.
     pub(super) fn open(directory: &Path) -> Result<Self, Failure> {
         for part in ["parts", "traces"] {
             let path = directory.join(part);
@@ -137,7 +137,7 @@ impl Store {
         }
         let path = directory.join("parts/lock");
         let lock = File::create(&path).map_err(failed("write", &path))?;
-        // Where there are no locks, at least nothing is damaged: files are there at once or not at
+        // Where there are no locks, at least nothing is damaged: a file appears whole or not at
         // all.
         if flock(&lock, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             let directory = directory.display();
@@ -145,8 +145,7 @@ impl Store {
                 "another doorway is writing {directory}; wait for it, or try -o"
             )));
         }
-        // A version is not enough to know a doorway by: it may have been built from other sources
-        // since.
+        // A version does not identify a doorway: it may have been built from other sources since.
         let program = std::env::current_exe()
             .and_then(fs::read)
             .map_err(failed("read", Path::new("doorway itself")))?;
@@ -154,12 +153,12 @@ impl Store {
         Ok(Self { directory: directory.into(), by, _lock: lock })
     }
 
-    /// Which doorway this is.
+    /// Returns which build of doorway this is.
     pub(super) fn by(&self) -> &str {
         &self.by
     }
 
-    /// What came of a command, if this doorway has run it here and it is not damaged.
+    /// Returns the result of a command, if this doorway has run it here and it is not damaged.
     pub(super) fn find(&self, command: &str) -> Option<Part> {
         let part: Part =
             serde_json::from_str(&fs::read_to_string(self.path(command)).ok()?).ok()?;
@@ -167,7 +166,7 @@ impl Store {
         (whole && part.command == command && part.by == self.by).then_some(part)
     }
 
-    /// Runs a command and keeps what comes of it.
+    /// Runs a command and stores its result.
     pub(super) fn make(&self, command: &str) -> Result<Part, Failure> {
         let part = Part::make(command, &self.by)?;
         let text = serde_json::to_string(&part).expect("a part is plain data");
@@ -189,12 +188,12 @@ fn failed(verb: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Failure 
     move |error| Failure::File { verb, path: path.into(), error }
 }
 
-/// Writes a file that is there at once or not at all.
+/// Writes a file that appears whole or not at all.
 fn put(path: &Path, text: &str) -> Result<(), Failure> {
     let unfinished = path.with_extension("tmp");
     let written = fs::write(&unfinished, text).and_then(|()| fs::rename(&unfinished, path));
     written.map_err(|error| {
-        // If it cannot be removed either, there is nothing more to be done.
+        // If it cannot be removed either, nothing more can be done.
         let _ = fs::remove_file(&unfinished);
         failed("write", path)(error)
     })

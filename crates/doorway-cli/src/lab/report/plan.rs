@@ -1,4 +1,4 @@
-//! What is run for a report: commands, as one would type them.
+//! The plan of a report: commands, as a user would type them.
 
 use doorway_bench::GROUPS;
 use doorway_core::{ANY_NUMBER, Problem, Property, RegisterKind, Setting, Size};
@@ -6,21 +6,21 @@ use doorway_lab::Entrant;
 
 use super::part::seconds_of_bench;
 
-/// A command to be run.
+/// A command to run.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
-    /// Without `doorway` and `--json`.
+    /// The command, without `doorway` and `--json`.
     pub(super) command: String,
-    /// How long it takes, by and large.
+    /// About how long it takes.
     pub(super) seconds: f64,
 }
 
-/// All that is run of one algorithm.
+/// All commands about one algorithm.
 pub(super) struct Study {
     pub(super) entrant: &'static Entrant,
     pub(super) checks: Vec<Job>,
     pub(super) curves: Job,
-    /// How many values the shared memory takes, where the paper says something about it.
+    /// How many values the shared memory takes, where the paper makes a statement about it.
     pub(super) values: Vec<Job>,
 }
 
@@ -30,17 +30,17 @@ impl Study {
     }
 }
 
-/// All that is run.
+/// All commands of a report.
 pub(super) struct Plan {
     pub(super) studies: Vec<Study>,
-    /// What passages of the algorithms take natively.
+    /// The native time of the algorithms' passages.
     pub(super) native: Job,
     /// Locks against their peers.
     pub(super) locks: Vec<Job>,
 }
 
 impl Plan {
-    /// For these algorithms, with locks or without.
+    /// Plans a report about these algorithms, with locks or without.
     pub(super) fn new(entrants: &[&'static Entrant], locks: bool, quick: bool) -> Self {
         let native = bench(if quick { "bench algorithms --quick" } else { "bench algorithms" });
         let locks = match (locks, quick) {
@@ -61,13 +61,13 @@ impl Plan {
         }
     }
 
-    /// Every command.
+    /// Returns every command.
     pub(super) fn jobs(&self) -> impl Iterator<Item = &Job> {
         self.studies.iter().flat_map(Study::jobs).chain([&self.native]).chain(&self.locks)
     }
 }
 
-/// Enough to see who is how fast: the shortest that have medians of seven rounds.
+/// Enough to compare the speed of locks: the shortest benches with medians of seven rounds.
 const QUICK_LOCKS: [&str; 6] = [
     "bench uncontended --quick",
     "bench task --quick",
@@ -78,7 +78,7 @@ const QUICK_LOCKS: [&str; 6] = [
 ];
 
 fn bench(command: &str) -> Job {
-    // Threads have to be started and joined as well.
+    // Threads also have to be started and joined.
     Job { command: command.into(), seconds: 1.2 * seconds_of_bench(command) }
 }
 
@@ -93,7 +93,7 @@ fn study(entrant: &'static Entrant, quick: bool) -> Study {
     }
 }
 
-/// Where claims are checked, and how many states are explored there at most.
+/// Returns where claims are checked, and how many states are explored there at most.
 fn settings(entrant: &Entrant, quick: bool) -> Vec<(Setting, u64)> {
     let one = |setting: Setting| setting.passages(1);
     let small = 1_000_000;
@@ -126,7 +126,7 @@ fn settings(entrant: &Entrant, quick: bool) -> Vec<(Setting, u64)> {
 /// What `lab check` explores unless told otherwise.
 const DEFAULT_STATES: u64 = 50_000_000;
 
-/// What is not claimed and may hold all the same, or not, is looked for among no more states.
+/// The most states among which to look for a property that is not claimed and may hold or not.
 const UNCLAIMED_STATES: u64 = 1_000_000;
 
 fn checks(entrant: &Entrant, quick: bool) -> Vec<Job> {
@@ -136,7 +136,7 @@ fn checks(entrant: &Entrant, quick: bool) -> Vec<Job> {
     for (setting, most) in &settings {
         jobs.push(check(entrant, setting, *most, ""));
     }
-    // What is not claimed, and crashes, are not looked for in the largest.
+    // Unclaimed properties, and crashes, are not looked for in the largest setting.
     let few = &settings[..settings.len().saturating_sub(1).max(1)];
     for (setting, _) in few {
         for property in columns(claims.problem) {
@@ -155,7 +155,7 @@ fn checks(entrant: &Entrant, quick: bool) -> Vec<Job> {
     for (property, setting) in claims.refuted {
         jobs.push(check(entrant, setting, DEFAULT_STATES, &format!(" --property {property}")));
     }
-    // As many crashes as are tolerated, and one more.
+    // As many crashes as the algorithm tolerates, and one more.
     let progress = progress(entrant);
     for (setting, most) in few {
         let tolerated = (claims.crashes)(setting.size);
@@ -185,7 +185,7 @@ fn checks(entrant: &Entrant, quick: bool) -> Vec<Job> {
     jobs
 }
 
-/// What a crash may take away.
+/// Returns the property that a crash may take away.
 fn progress(entrant: &Entrant) -> Property {
     let starvation = Property::StarvationFreedom;
     if entrant.claims.properties.contains(&starvation) {
@@ -195,9 +195,9 @@ fn progress(entrant: &Entrant) -> Property {
     }
 }
 
-/// The properties that are shown of algorithms for a problem: with one slot, the special ones and
-/// the general ones are the same; with several, or with sessions, only the general ones are meant.
-/// That the doorway is bounded is part of the order.
+/// Returns the properties to show for algorithms for a problem. With one slot, the special and the
+/// general ones are the same; with several slots, or with sessions, only the general ones are
+/// meant. That the doorway is bounded is part of the order.
 pub(super) fn columns(problem: Problem) -> Vec<Property> {
     let left_out: &[Property] = match problem {
         Problem::Mutex => &[Property::KExclusion, Property::KFcfs, Property::OrderedEntry],
@@ -241,13 +241,13 @@ fn check(entrant: &Entrant, setting: &Setting, most: u64, rest: &str) -> Job {
     if let Some(kills) = setting.kills {
         command += &format!(" --kills {kills}");
     }
-    // By and large: few searches come as far as they may.
+    // An estimate: few searches reach their limit.
     let seconds = if n > 2 { 0.4 + most as f64 / 2e6 } else { 0.1 };
     let most = if most == DEFAULT_STATES { String::new() } else { format!(" --max-states {most}") };
     Job { command: format!("{command}{most}{rest}"), seconds }
 }
 
-/// With every number of slots, as long as there are few processes.
+/// Uses every number of slots, as long as there are few processes.
 fn values(entrant: &Entrant, quick: bool) -> Vec<Job> {
     let most = if quick { 4 } else { 6 };
     let sizes = (2..=most).flat_map(|n| (1..n).map(move |k| Setting::slots(n, k)));

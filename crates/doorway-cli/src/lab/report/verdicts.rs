@@ -1,4 +1,4 @@
-//! What the checker found out, property by property.
+//! The verdicts of the checker, property by property.
 
 use doorway_core::{Problem, Property};
 use serde_json::Value;
@@ -17,7 +17,7 @@ pub(super) struct Verdict<'p> {
     check: &'p Value,
 }
 
-/// Every verdict about an algorithm, in the order of the checks.
+/// Returns every verdict about an algorithm, in the order of the checks.
 pub(super) fn verdicts<'p>(page: &'p Page, study: &'p Study) -> Vec<Verdict<'p>> {
     let parts = study.checks.iter().filter_map(|job| page.parts.get(&job.command));
     parts.flat_map(of_part).collect()
@@ -59,12 +59,12 @@ impl Verdict<'_> {
         self.number("crashes").unwrap_or(0)
     }
 
-    /// On atomic registers, and nobody crashes or is killed.
+    /// Returns whether this is on atomic registers, and no process crashes or is killed.
     fn is_plain(&self) -> bool {
         self.check["registers"] == "atomic" && self.crashes() == 0 && self.number("kills").is_none()
     }
 
-    /// Whether the algorithm is said to have the property here.
+    /// Returns whether the algorithm claims the property here.
     pub(super) fn is_claimed(&self, study: &Study) -> bool {
         let claims = &study.entrant.claims;
         let named = claims.properties.iter().any(|property| property.name() == self.property);
@@ -74,7 +74,7 @@ impl Verdict<'_> {
         named && self.crashes() as usize <= (claims.crashes)(size)
     }
 
-    /// Where, in few words.
+    /// Returns the setting in a few words.
     fn place(&self) -> String {
         let number = |name: &str| self.number(name).unwrap_or(0);
         let mut place = match number("sessions") {
@@ -104,7 +104,7 @@ impl Verdict<'_> {
         place
     }
 
-    /// The verdict in a word, with a link to what shows it.
+    /// Formats the verdict in a word, with a link to the page that shows it.
     fn word(&self) -> String {
         match (self.holds, &self.trace) {
             (Some(true), _) => r#"<span class="yes">holds</span>"#.into(),
@@ -116,13 +116,13 @@ impl Verdict<'_> {
         }
     }
 
-    /// A few words for a cell of the table of all algorithms: they link to the row with the
+    /// Formats a few words for a cell of the table of all algorithms. They link to the row with the
     /// command.
     fn cell(&self) -> String {
         let states = grouped(self.states());
         let so_far = if self.check["complete"] == true { "" } else { " so far" };
-        // With passages bounded, nobody can be overtaken for ever, and what holds is less than its
-        // name says.
+        // With passages bounded, no process can be overtaken for ever. So a property that holds
+        // means less than its name says.
         let only = if self.holds == Some(true) && self.is_progress() && !self.is_endless() {
             "nobody gets stuck:<br>"
         } else {
@@ -140,19 +140,19 @@ impl Verdict<'_> {
             .any(|it| it.name() == self.property)
     }
 
-    /// Whether passages are not bounded.
+    /// Returns whether passages are not bounded.
     fn is_endless(&self) -> bool {
         self.number("passages").is_none()
     }
 
-    /// What says more comes last: many processes, runs without end, many states; of progress, runs
-    /// without end first.
+    /// Orders verdicts. A verdict that says more comes last: many processes, runs without end, many
+    /// states. For progress, runs without end count first.
     fn weight(&self) -> (bool, u64, bool, u64) {
         let endless = self.is_endless();
         (self.is_progress() && endless, self.number("n").unwrap_or(0), endless, self.states())
     }
 
-    /// Its row's name in the page.
+    /// Returns the anchor of its row in the page.
     fn anchor(&self) -> String {
         escaped(&format!("{}_{}", Part::stem(self.command()), self.property.replace(':', "-")))
     }
@@ -177,7 +177,8 @@ impl Verdict<'_> {
     }
 }
 
-/// The cell of an algorithm and a property: a violation counts for more than what holds elsewhere.
+/// Formats the cell of an algorithm and a property. A violation counts for more than a property
+/// that holds elsewhere.
 pub(super) fn cell(all: &[Verdict<'_>], property: Property) -> String {
     let plain =
         || all.iter().filter(|verdict| verdict.property == property.name() && verdict.is_plain());
@@ -189,13 +190,13 @@ pub(super) fn cell(all: &[Verdict<'_>], property: Property) -> String {
     best.map_or_else(none, Verdict::cell)
 }
 
-/// A cell for which nothing was run.
+/// Formats a cell for which no command was run.
 pub(super) fn none() -> String {
     r#"<span class="none">–</span>"#.into()
 }
 
-/// How many crashes are tolerated, and what one more does, among as many processes as it was tried
-/// with.
+/// Returns how many crashes are tolerated, and what one more does, for the number of processes that
+/// was tried.
 pub(super) fn crashes(all: &[Verdict<'_>]) -> String {
     let tried: Vec<_> = all.iter().filter(|verdict| verdict.crashes() > 0).collect();
     let Some(n) = tried.iter().filter_map(|verdict| verdict.number("n")).max() else {
@@ -216,7 +217,7 @@ pub(super) fn crashes(all: &[Verdict<'_>]) -> String {
     html
 }
 
-/// The weakest registers on which everything that is claimed was found to hold.
+/// Returns the weakest registers on which every claim was found to hold.
 pub(super) fn registers(all: &[Verdict<'_>]) -> String {
     let on = |kind: &'static str| {
         move |verdict: &&Verdict<'_>| verdict.check["registers"] == kind && verdict.crashes() == 0
@@ -233,7 +234,8 @@ pub(super) fn registers(all: &[Verdict<'_>]) -> String {
     "atomic <small>weaker ones not tried</small>".into()
 }
 
-/// Whether numbers have a bound, and what all registers together take where they were counted.
+/// Returns whether numbers have a bound, and how much all registers together take where they were
+/// counted.
 pub(super) fn space(all: &[Verdict<'_>], study: &Study) -> (String, String) {
     let counted =
         |verdict: &&Verdict<'_>| verdict.is_plain() && verdict.check["bounds"]["bits"].is_u64();
@@ -255,7 +257,7 @@ pub(super) fn space(all: &[Verdict<'_>], study: &Study) -> (String, String) {
     (bounded, bits)
 }
 
-/// Every verdict about an algorithm, with its command.
+/// Returns a table of every verdict about an algorithm, with its command.
 pub(super) fn table(all: &[Verdict<'_>], study: &Study) -> String {
     let rows: String = all.iter().map(|verdict| verdict.row(study)).collect();
     format!(
@@ -264,7 +266,7 @@ pub(super) fn table(all: &[Verdict<'_>], study: &Study) -> String {
     )
 }
 
-/// What the problem is called.
+/// Returns the name of a problem.
 pub(super) fn title(problem: Problem) -> &'static str {
     match problem {
         Problem::Mutex => "Mutual exclusion",

@@ -1,4 +1,4 @@
-//! The mean in DSM over n: what was measured of several algorithms in one figure, and in one table.
+//! The mean in DSM over n: the measurements of several algorithms in one figure, and in one table.
 
 use std::{collections::BTreeSet, ffi::OsStr, fs, path::Path};
 
@@ -11,8 +11,8 @@ use crate::{
     table::columns,
 };
 
-/// Whether a figure of these can be written there. It is asked before anything is measured, which
-/// may take an hour.
+/// Checks that a figure of these can be written there. It runs before any measurement, which may
+/// take an hour.
 pub(super) fn check(path: &Path, entrants: &[&Entrant]) -> Result<(), Failure> {
     if !path
         .extension()
@@ -38,12 +38,12 @@ fn failed(path: &Path, error: std::io::Error) -> Failure {
     Failure::File { verb: "write", path: path.into(), error }
 }
 
-/// Writes the figure of what there is so far.
+/// Writes the figure of the results so far.
 pub(super) fn write(path: &Path, all: &[Found]) -> Result<(), Failure> {
     fs::write(path, chart(all).svg()).map_err(|error| failed(path, error))
 }
 
-/// The points that are shown: of runs that came to their end.
+/// Returns the points to show: of runs that came to their end.
 fn means(curve: &rmr::Curve) -> Vec<(usize, f64)> {
     let complete = curve.points.iter().filter(|point| point.complete && point.dsm.mean() > 0.0);
     complete.map(|point| (point.n, point.dsm.mean())).collect()
@@ -82,7 +82,7 @@ fn chart(all: &[Found]) -> Chart {
     }
 }
 
-/// What is drawn, in numbers.
+/// Formats the drawn points as numbers.
 pub(super) fn table(all: &[Found]) -> String {
     let curves = || {
         all.iter().flat_map(|found| {

@@ -1,4 +1,4 @@
-//! What was measured, as a table and as JSON.
+//! The measurements, as a table and as JSON.
 
 use doorway_core::Problem;
 use doorway_lab::{
@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use super::{Exact, Found};
 use crate::table::{columns, grouped};
 
-/// What is fitted of a point: in words, in JSON, and which number.
+/// A fitted quantity of a point: in words, in JSON, and its value.
 type Quantity = (&'static str, &'static str, fn(&Cost) -> f64);
 
 const QUANTITIES: [Quantity; 2] =
     [("worst", "max", |cost| cost.max as f64), ("mean", "mean", Cost::mean)];
 
-/// A model: in words, in JSON, which cost of a point, and whether waiting is paid for.
+/// A model: in words, in JSON, the cost of a point in it, and the cost of waiting.
 struct Model {
     words: &'static str,
     name: &'static str,
@@ -49,8 +49,8 @@ fn models(found: &Found) -> [Model; 2] {
 }
 
 impl Model {
-    /// Whether waiting longer costs more. Then a fit over n would only show how long everybody
-    /// happened to wait.
+    /// Returns whether waiting longer costs more. Then a fit over n would only show how long the
+    /// processes happened to wait.
     fn is_unbounded(&self) -> bool {
         self.per_look.is_some_and(|references| references > 0.0)
     }
@@ -64,7 +64,7 @@ impl Model {
     }
 }
 
-/// The tables of one algorithm.
+/// Formats the tables of one algorithm.
 pub(super) fn text(found: &Found) -> String {
     let (entrant, sweep, measured) = (found.entrant, &found.sweep, &found.measured);
     let variant = entrant.variant.map_or(String::new(), |variant| format!(" ({variant})"));
@@ -90,7 +90,7 @@ pub(super) fn text(found: &Found) -> String {
     text
 }
 
-/// How many passages there are at each n, in words.
+/// Says in words how many passages there are at each n.
 pub(super) fn passages(passages: Passages) -> String {
     match passages {
         Passages::Each(1) => "1 passage per process".into(),
@@ -201,7 +201,7 @@ fn exact(all: &[Exact]) -> String {
     columns(&rows)
 }
 
-/// All algorithms, as an array.
+/// Returns all algorithms, as an array.
 pub(super) fn json(all: &[Found]) -> Value {
     all.iter().map(object).collect()
 }

@@ -1,5 +1,5 @@
-//! Signals that end this process while it waits. It leaves the line first: nobody is to wait for
-//! one that has gone away.
+//! Signals that end this process while it waits. It leaves the queue first: no process is to wait
+//! for a process that has gone.
 
 use std::{
     future::poll_fn,
@@ -19,15 +19,15 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::named::supervise::ignored;
 
-/// Those signals, from when this was made.
+/// The signals received since this was made.
 pub(crate) struct Calls {
     heard: Vec<(i32, Signal)>,
-    /// The last one that has come. This is known at once, the other a little later.
+    /// The last signal received. It is known at once; the streams of signals are a little later.
     last: Arc<AtomicUsize>,
 }
 
 impl Calls {
-    /// What is ignored stays ignored.
+    /// Ignored signals stay ignored.
     pub(crate) fn new() -> io::Result<Self> {
         let ignored = ignored();
         let mut calls = Self { heard: Vec::new(), last: Arc::default() };
@@ -40,12 +40,12 @@ impl Calls {
         Ok(calls)
     }
 
-    /// One that has come.
+    /// Returns a signal that has been received.
     pub(crate) fn came(&self) -> Option<i32> {
         Some(self.last.load(SeqCst) as i32).filter(|&number| number != 0)
     }
 
-    /// The next one.
+    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) -> i32 {
         poll_fn(|context| {
             let mut called = self.heard.iter_mut().filter_map(|(number, signal)| {

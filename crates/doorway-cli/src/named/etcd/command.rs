@@ -1,5 +1,5 @@
-//! A command that must not run without its lock: it dies with this process, which keeps the lock
-//! alive, and is stopped when the lock is lost.
+//! Runs a command that must not run without its lock. The command dies with this process, which
+//! keeps the lock alive, and is stopped when the lock is lost.
 
 use std::{
     io,
@@ -24,7 +24,7 @@ pub(crate) fn spawn(command: &mut Command) -> io::Result<Child> {
     let parent = getpid();
     let die_together = move || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
-        // It may have died already, and nobody would be told any more.
+        // The parent may have died already. Then no signal would come any more.
         if getppid() == Some(parent) { Ok(()) } else { Err(Errno::SRCH.into()) }
     };
     // SAFETY: between `fork` and `exec` there are two system calls, which allocate nothing and take
@@ -33,8 +33,8 @@ pub(crate) fn spawn(command: &mut Command) -> io::Result<Child> {
     command.spawn()
 }
 
-/// What the command is to know it by: not its number, which is another's when it has ended and was
-/// waited for.
+/// Returns a handle of the command. Its PID is not enough: it may be another process's once the
+/// command has ended and was waited for.
 pub(crate) fn handle(child: &Child) -> io::Result<OwnedFd> {
     Ok(pidfd_open(Pid::from_child(child), PidfdFlags::empty())?)
 }
@@ -47,8 +47,8 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Stops it. One that stands still goes on, or it could not heed the signal. It may have ended;
-    /// then nothing is to be done.
+    /// Stops the command. A command that is suspended is continued, or it could not react to the
+    /// signal. The command may have ended; then nothing is to be done.
     pub(crate) async fn stop(self, command: OwnedFd) {
         let _ = pidfd_send_signal(&command, self.signal);
         let _ = pidfd_send_signal(&command, Signal::CONT);

@@ -1,11 +1,11 @@
-//! How the names of hosts are looked up where the C library is within the executable.
+//! How host names are looked up where the C library is within the executable.
 //!
-//! Where it is not, `/etc/nsswitch.conf` says which plugins to ask, and these are shared libraries
-//! that need the C library of their own system. An executable that has brought its own may not fit
-//! them, if it was made elsewhere. So it asks those that it has brought as well: `/etc/hosts`, and
-//! then the servers in `/etc/resolv.conf`.
+//! Otherwise `/etc/nsswitch.conf` names the plugins to ask. These are shared libraries that need
+//! the C library of their own system. An executable that contains a C library, made elsewhere, may
+//! not fit them. So it uses the lookups that it contains: `/etc/hosts`, and then the servers in
+//! `/etc/resolv.conf`.
 
-/// Asks no plugins. Call it before anything is looked up.
+/// Asks no plugins. Call this before any lookup.
 pub(super) fn resolve_within() {
     #[cfg(static_c_library)]
     {

@@ -26,14 +26,14 @@ use crate::{
     output,
 };
 
-/// For so long it is tried to give back at the end what would come back by itself later.
+/// How long the process tries to give back at its end what would be freed later anyway.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// A lock of the kind that was asked for, on etcd.
+/// A lock on etcd, of the kind that the user asked for.
 pub(crate) struct Remote {
     cluster: Cluster,
     lock: Kind,
-    /// Tells this cluster from others.
+    /// Identifies the cluster.
     id: u64,
     stop: Stop,
 }
@@ -83,7 +83,7 @@ impl Remote {
         Calls::new().map_err(|error| Failure::Supervise { error })
     }
 
-    /// Waits for something, unless this process is called away, which then leaves nothing behind.
+    /// Waits for a future, unless a signal ends this process, which then leaves nothing behind.
     fn unless_called<T>(&self, calls: &mut Calls, future: impl Future<Output = T>) -> T {
         let called = self.cluster.runtime.block_on(async {
             tokio::select! {
@@ -94,7 +94,7 @@ impl Remote {
         called.unwrap_or_else(|signal| self.end_by(signal))
     }
 
-    /// Ends this process as the signal would have done, but for what it leaves behind.
+    /// Ends this process as the signal would have, but leaves nothing behind in the store.
     fn end_by(&self, signal: i32) -> ! {
         self.close();
         let _ = emulate_default_handler(signal);
@@ -102,7 +102,7 @@ impl Remote {
     }
 
     fn close(&self) {
-        // If that does not work it comes back when the lease ends.
+        // If that fails, the lease ends by itself.
         let _ = self
             .cluster
             .runtime
@@ -110,14 +110,14 @@ impl Remote {
     }
 }
 
-/// However it comes about: nobody is to wait for what is not used any more.
+/// Runs at every exit: no client is to wait for what is not used any more.
 impl Drop for Remote {
     fn drop(&mut self) {
         self.close();
     }
 }
 
-/// A place in line.
+/// A place in the queue.
 pub(crate) struct Waiting {
     place: Place,
     calls: Calls,
@@ -150,8 +150,8 @@ impl Asked for Remote {
         Ok(permit.map(|permit| Holding { lock: self, permit, calls, guard: None }))
     }
 
-    /// Without the limit: how long etcd is asked is for its client to say, and an etcd that does
-    /// not answer is an error.
+    /// Ignores the limit: how long etcd is asked is up to its client, and an etcd that does not
+    /// answer is an error.
     fn enter(&self, _: Option<Duration>) -> Result<Option<Waiting>, Failure> {
         let mut calls = self.calls()?;
         let session = match &self.lock {
@@ -184,7 +184,7 @@ impl Asked for Remote {
     }
 }
 
-/// A slot, and who stops the command when it is lost.
+/// A slot, and the means to stop the command when the slot is lost.
 pub(crate) struct Holding<'a> {
     lock: &'a Remote,
     permit: Permit,
@@ -202,8 +202,7 @@ impl Held for Holding<'_> {
     }
 
     fn spawn(&mut self, command: &mut Command) -> Result<io::Result<(Pid, Watch)>, Failure> {
-        // Signals are passed on to the command from now on. Those that came before are for this
-        // process.
+        // From now on signals are forwarded to the command. Earlier signals are for this process.
         if let Some(signal) = self.calls.came() {
             self.lock.end_by(signal);
         }
@@ -235,7 +234,7 @@ impl Held for Holding<'_> {
         if self.permit.is_lost() {
             return Err(Error::Lost(self.lock.lock().name().into()).into());
         }
-        // Who is next gets the slot with this, and not only when it hears of the lease's end.
+        // The next waiter gets the slot with this, and not only when it learns of the lease's end.
         let release = async { timeout(GOODBYE, self.permit.release()).await };
         let _ = self.lock.cluster.runtime.block_on(release);
         Ok(())

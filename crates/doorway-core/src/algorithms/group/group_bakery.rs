@@ -2,9 +2,9 @@
 //! in linear time and space* (TCS 2018), Figure 1.
 //!
 //! Promises session exclusion, FCFS between sessions, concurrent entry, starvation freedom and a
-//! bounded exit, with reads and writes alone. Tokens grow without bound. Who is overtaken by one of
-//! its own session may still be kept waiting (no FIFE), and who is ahead of everybody else may be
-//! kept waiting by one in its doorway (no strong concurrent entry).
+//! bounded exit, from reads and writes alone. Tokens grow without bound. A process that is
+//! overtaken by a process of its own session may still have to wait (no FIFE). A process that is
+//! ahead of all others may have to wait for a process in its doorway (no strong concurrent entry).
 
 use super::wait_either;
 use crate::{

@@ -2,9 +2,9 @@
 //! exclusion in linear time and space* (TCS 2018), Figures 4 to 6. Line numbers are those of the
 //! paper's text (`docs/errata.md`).
 //!
-//! Promises what the Generalized Lamport's Bakery promises, with numbers that stay at most n + 1.
-//! What keeps them there is Invariant 1: from when a process has read its colour to the end of its
-//! passage, `GlobalColor` is flipped at most once.
+//! Promises what the Generalized Lamport's Bakery promises, with numbers of at most n + 1.
+//! Invariant 1 keeps them there: `GlobalColor` is flipped at most once from when a process has read
+//! its colour to the end of its passage.
 
 use core::fmt;
 
@@ -15,13 +15,14 @@ use crate::{
     algorithms::mutex::Color, one_word, others, plain_local,
 };
 
-/// A token: session, colour and number in one register. Its number is bounded, so it is a plain one
-/// that the lab does not relabel.
+/// A token: session, colour and number in one register.
+///
+/// The number is bounded, so it is a plain integer, which the lab does not relabel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Token {
-    /// What its owner asks for; 0 means nothing.
+    /// The session that the owner requests; 0 means none.
     pub session: Session,
-    /// Which generation it belongs to; `None` is the paper's ⊥.
+    /// The generation of the token; `None` is the paper's ⊥.
     pub color: Option<Color>,
     /// 0 means none.
     pub number: u32,
@@ -101,9 +102,9 @@ impl Algorithm for GroupBlackWhiteBakery {
             most: 1,
         }],
         bound: Some(|size| size.n as u64 + 1),
-        // Who has a number of 2 or more is counted on to have been inside after the one that it has
-        // it from: a place that is given up lets two sessions in
-        // (docs/algorithms/group-black-white-bakery.md).
+        // The algorithm relies on this: a process with a number of 2 or more has been inside after
+        // the process from which it has the number. If a process gives up its place, two sessions
+        // can be inside at once (docs/algorithms/group-black-white-bakery.md).
         abandons: false,
         mutants: MUTANTS,
         ..GroupBakery::CLAIMS
@@ -120,7 +121,7 @@ impl Algorithm for GroupBlackWhiteBakery {
     }
 }
 
-/// OPPOSITECOLOR, Figure 6: whether somebody active has the other colour.
+/// OPPOSITECOLOR, Figure 6: returns whether an active process has the other colour.
 #[inline(always)]
 pub(super) fn opposite_color<M: Registers>(
     m: &mut M,
@@ -169,7 +170,7 @@ impl GroupBlackWhiteBakery {
         wait_either(m, self.global_color, |color| Some(color) != mycolor, self.token.at(j), passes)
     }
 
-    /// Lines 25-33.
+    /// Lines 25-33: flips `GlobalColor` if lines 25 and 26 allow it.
     #[inline(always)]
     fn flip<M: Registers>(&self, m: &mut M, p: usize, mine: Token) -> Result<(), M::Halt> {
         let naive = m.mutant("naive");
@@ -187,7 +188,7 @@ impl GroupBlackWhiteBakery {
         m.write(self.global_color, color.opposite())
     }
 
-    /// Line 34.
+    /// Line 34: resets `Token[p]`.
     #[inline(always)]
     fn reset<M: Registers>(&self, m: &mut M, p: usize, mine: Token) -> Result<(), M::Halt> {
         m.line(34);

@@ -1,13 +1,16 @@
-//! A group bakery with FIFE and strong concurrent entry: an answer, with unbounded tokens, to what
-//! section 8 of He, Gopalakrishnan and Gafni: *Group mutual exclusion in linear time and space*
-//! (TCS 2018) leaves open. Not a published algorithm: `docs/open-problems.md` says how it comes
-//! about. Lines are those of `docs/algorithms/strong-group-bakery.md`.
+//! A group bakery with FIFE and strong concurrent entry, with unbounded tokens.
 //!
-//! Promises what the Generalized Lamport's Bakery promises, and besides that nobody waits for a
-//! choice that began after its own doorway. Two things do that. Who chooses announces, instead of a
-//! bare *choosing*, a bound below which its token will not be (lines 2 and 3): who sees a bound
-//! above its own token need not wait for the choice. And at the end of its doorway everybody notes
-//! for which choices it will have to wait (line 7): those announced later see its token.
+//! It answers what section 8 of He, Gopalakrishnan and Gafni: *Group mutual exclusion in linear
+//! time and space* (TCS 2018) leaves open. It is not a published algorithm: `docs/open-problems.md`
+//! says how it comes about. Lines are those of `docs/algorithms/strong-group-bakery.md`.
+//!
+//! Promises what the Generalized Lamport's Bakery promises. In addition, no process waits for a
+//! choice that began after its own doorway. Two changes achieve this:
+//!
+//! - A process that chooses announces a lower bound on its token, not a bare *choosing* (lines 2
+//!   and 3). A process that sees a bound above its own token need not wait for the choice.
+//! - At the end of its doorway a process p notes for which choices it has to wait (line 7). A
+//!   process that announces its choice later sees p's token.
 
 use super::{GroupBakery, wait_either};
 use crate::{
@@ -21,7 +24,7 @@ pub struct StrongGroupBakery {
     n: usize,
     session: Array<Session>,
     token: Array<Ticket>,
-    /// 0, or a bound below which the token that is being chosen will not be.
+    /// 0, or a lower bound on the token that is being chosen.
     choosing: Array<Ticket>,
 }
 
@@ -58,7 +61,7 @@ impl Algorithm for StrongGroupBakery {
 }
 
 impl StrongGroupBakery {
-    /// One more than the largest token of the others, or `least` if that is more.
+    /// Returns one more than the largest token of the other processes, or `least` if that is more.
     #[inline(always)]
     fn next<M: Registers>(&self, m: &mut M, p: usize, least: Ticket) -> Result<Ticket, M::Halt> {
         m.fold(

@@ -1,20 +1,22 @@
-//! A bounded group bakery with FIFE and strong concurrent entry: an answer to what section 8 of He,
-//! Gopalakrishnan and Gafni: *Group mutual exclusion in linear time and space* (TCS 2018) leaves
-//! open. Not a published algorithm: `docs/open-problems.md` says how it comes about. Lines are
-//! those of `docs/algorithms/strong-group-black-white-bakery.md`.
+//! A bounded group bakery with FIFE and strong concurrent entry.
 //!
-//! Promises what BWBGME promises, numbers of at most n + 1 included, and besides that nobody waits
-//! for a choice that began after its own doorway. Four things do that:
+//! It answers what section 8 of He, Gopalakrishnan and Gafni: *Group mutual exclusion in linear
+//! time and space* (TCS 2018) leaves open. It is not a published algorithm: `docs/open-problems.md`
+//! says how it comes about. Lines are those of
+//! `docs/algorithms/strong-group-black-white-bakery.md`.
 //!
-//! - At the end of its doorway everybody notes which choices are in progress (line 6): those that
-//!   begin later see its token.
+//! Promises what BWBGME promises, including numbers of at most n + 1. In addition, no process waits
+//! for a choice that began after its own doorway. Four rules achieve this:
+//!
+//! - At the end of its doorway a process p notes which choices are in progress (line 6). A process
+//!   that begins its choice later sees p's token.
 //! - A choice is marked with a bit that alternates from one choice *for the same session* to the
-//!   next (line 1). The next choice that conflicts with one who waits is kept from going in by that
-//!   one, so two marks tell all apart that it can meet.
-//! - A number is not smaller than those of one's own session (line 4): who came later does not get
-//!   ahead of an earlier one.
-//! - Of equal numbers, that of the smaller session comes first (line 9): all of a session wait for
-//!   the same.
+//!   next (line 1). A waiting process keeps the next choice that conflicts with it from entering.
+//!   So two marks distinguish all choices that the waiting process can meet.
+//! - A number is not smaller than the numbers of the same session (line 4). So a later process does
+//!   not get ahead of an earlier process.
+//! - Of equal numbers, the number of the smaller session comes first (line 9). So all processes of
+//!   a session wait for the same processes.
 
 use alloc::{vec, vec::Vec};
 use core::ops::ControlFlow::{Break, Continue};
@@ -30,7 +32,7 @@ use crate::{
 pub struct StrongGroupBlackWhiteBakery {
     n: usize,
     global_color: Register<Color>,
-    /// Without a colour and with a session it is a choice in progress, and the number is its mark.
+    /// A token with a session but no colour is a choice in progress. Its number is the mark.
     token: Array<Token>,
 }
 
@@ -74,14 +76,14 @@ impl Algorithm for StrongGroupBlackWhiteBakery {
     }
 }
 
-/// A session that was asked for, and the mark that the choice for it had.
+/// A requested session, and the mark of the choice for it.
 type Marked = (Session, bool);
 
-/// The session that was asked for last, and the last one before it that was another: what is
-/// further back nobody who waits can have met.
+/// The session requested last, and the last different session before it. No waiting process can
+/// have met an earlier choice.
 type Marks = (Marked, Marked);
 
-/// Line 1: asks for a session, with the mark that the last choice for it did not have.
+/// Line 1: requests a session, with the mark that the last choice for it did not have.
 #[inline(always)]
 fn mark(session: Session, (last, before): Marks) -> Marks {
     if session == last.0 {
@@ -91,7 +93,7 @@ fn mark(session: Session, (last, before): Marks) -> Marks {
     }
 }
 
-/// Whether it is a choice in progress that `mine` minds.
+/// Returns whether `token` is a choice in progress for a session that conflicts with `mine`.
 #[inline(always)]
 fn is_choice(token: Token, mine: Session) -> bool {
     token.color.is_none() && !mine.admits(token.session)
@@ -131,7 +133,7 @@ impl StrongGroupBlackWhiteBakery {
         })
     }
 
-    /// Lines 11-13.
+    /// Lines 11-13: flips `GlobalColor` if lines 11 and 12 allow it.
     #[inline(always)]
     fn flip<M: Registers>(&self, m: &mut M, p: usize, mine: Token) -> Result<(), M::Halt> {
         if mine.number == 1 && !m.drops(11) {
@@ -151,7 +153,7 @@ impl StrongGroupBlackWhiteBakery {
 
 impl<M: Registers> Exclusion<M> for StrongGroupBlackWhiteBakery {
     type Request = Session;
-    /// `Token[p]`, the choices for which p has to wait, one for each process, and what it keeps.
+    /// `Token[p]`, for each process the choice for which p has to wait, and the marks of p.
     type Pass = (Token, Vec<Token>, Marks);
     type Keep = Marks;
 

@@ -4,9 +4,9 @@
 //!
 //! Promises what the Queue Algorithm promises: k-exclusion, FIFO enabling and no k-deadlock, with
 //! up to k-1 crashes, by transactions on one shared variable of O(N²) values for a fixed k. Tickets
-//! come in blocks of M = 1 + max(k, N - k), and k + 1 colours are enough for the blocks: `QUANT`
-//! counts the valid tickets of each, and a new block takes a colour that has none. Figures 2 and 4
-//! and the numbers of the lines are in `tickets.rs`.
+//! come in blocks of M = 1 + max(k, N - k), and k + 1 colours are enough for the blocks. `QUANT`
+//! counts the valid tickets of each colour, and a new block takes a colour that has none. Figures 2
+//! and 4 and the numbers of the lines are in `tickets.rs`.
 
 use alloc::format;
 
@@ -41,7 +41,7 @@ impl Figure7 {
         if self.from_above {
             return (0..=self.k).rev().find(|&color| quant.get(color) == 0).unwrap_or(self.k);
         }
-        // With k + 1 colours there is one; where there are fewer, the last has to do.
+        // With k + 1 colours one is free. With fewer colours, the last colour is taken if none is.
         quant.new_color().min(if self.k_colors { self.k - 1 } else { self.k })
     }
 }
@@ -101,8 +101,8 @@ impl TicketSystem for Figure7 {
                 }
             });
         }
-        // The figure increments first. Both are in one transaction, and no colour is looked for in
-        // between.
+        // The figure increments first. Both changes are in one transaction, and no colour is looked
+        // for in between.
         if !self.never_counts {
             if !self.discards_first {
                 shared.quant.decrement(ticket.color);
@@ -121,7 +121,7 @@ impl Algorithm for ColoredTicket {
 
     const CLAIMS: Claims = Claims {
         figure: "Figs. 2, 4, 6, 7",
-        // M - 1: values go so far; colours and counts only up to k.
+        // M - 1, the largest value. Colours and counts go only up to k.
         bound: Some(|size| size.k.max(size.n - size.k) as u64),
         values: VALUES,
         abandons: false,
@@ -170,7 +170,8 @@ impl Algorithm for ColoredTicket {
     }
 }
 
-/// The paper has two upper bounds, neither of which is reached, and a lower one for every solution.
+/// The paper's bounds: two upper bounds, neither of which is reached, and a lower bound for every
+/// solution.
 const VALUES: &[Formula] = &[
     Formula {
         name: "at least C(N-k, 2), section 5",
@@ -192,12 +193,12 @@ const VALUES: &[Formula] = &[
     },
 ];
 
-/// n over k.
+/// Returns the binomial coefficient n over k.
 fn choose(n: u64, k: u64) -> Option<u64> {
     (0..k).try_fold(1u64, |product, i| Some(product.checked_mul(n.saturating_sub(i))? / (i + 1)))
 }
 
-/// M = 1 + max(k, N-k).
+/// Returns M = 1 + max(k, N-k).
 fn block(size: Size) -> usize {
     1 + size.k.max(size.n - size.k)
 }
@@ -352,9 +353,10 @@ mod tests {
         assert_eq!(unfit.as_deref(), Some(expected));
     }
 
-    /// How many values the variable takes, by the code above, if processes are not told apart: what
-    /// matters of them are the tickets that they hold. The lab counts the same with all processes
-    /// told apart, as far as it gets.
+    /// Returns how many values the variable takes, by the code above.
+    ///
+    /// Processes are not told apart: only the tickets that they hold matter. The lab counts the
+    /// same with all processes told apart, as far as it gets.
     fn reached(n: usize, k: usize) -> usize {
         let built = Layout::build(n, None, |layout| {
             let algorithm = ColoredTicket::new(layout, Size::slots(n, k))?;

@@ -1,10 +1,10 @@
 //! Danek's k-Bakery: *The k-Bakery: Local-spin k-Exclusion Using Non-atomic Reads and Writes* (PODC
 //! 2010), Figure 2 without its shaded lines.
 //!
-//! Promises k-exclusion, k-FCFS, a bounded exit, and that nobody starves while at most k-1 others
-//! have crashed, with reads and writes alone. Every process waits on registers of its own: Θ(n)
-//! remote references per passage in both models. Tickets grow for ever and are never reset. It does
-//! **not** have FIFE (section 5 of the paper); `k-bakery-fife` does.
+//! Promises k-exclusion, k-FCFS, a bounded exit, and that no process starves while at most k-1
+//! other processes have crashed, from reads and writes alone. Every process waits on registers of
+//! its own: Θ(n) remote references per passage in both models. Tickets grow for ever and are never
+//! reset. It does **not** have FIFE (section 5 of the paper); `k-bakery-fife` does.
 
 use core::ops::ControlFlow::{Break, Continue};
 
@@ -18,7 +18,7 @@ use crate::{
 pub struct KBakery {
     pub(super) n: usize,
     pub(super) k: usize,
-    /// `Want[p][i]` is what p tells i: its ticket, or ∞ in the remainder. It lives with i, who
+    /// `Want[p][i]` is what p tells i: its ticket, or ∞ in the remainder. It lives with i, which
     /// waits on it.
     want: Grid<Extended>,
     ticket: Array<Ticket>,
@@ -65,13 +65,13 @@ impl Algorithm for KBakery {
 }
 
 impl KBakery {
-    /// Lines 14 and 25, and 16: tells everybody else the same.
+    /// Lines 14, 16 and 25: tells all other processes the same.
     #[inline(always)]
     fn tell<M: Registers>(&self, m: &mut M, p: usize, what: Extended) -> Result<(), M::Halt> {
         m.each(others(p, self.n), |m, i| m.write(self.want.at(p, i), what))
     }
 
-    /// Lines 14-15. `last` is the ticket of the passage before.
+    /// Lines 14-15: chooses a ticket. `last` is the ticket of the previous passage.
     #[inline(always)]
     pub(super) fn choose<M: Registers>(
         &self,
@@ -94,7 +94,7 @@ impl KBakery {
         Ok(mine)
     }
 
-    /// Line 16.
+    /// Line 16: announces the ticket.
     #[inline(always)]
     pub(super) fn announce<M: Registers>(
         &self,
@@ -109,13 +109,13 @@ impl KBakery {
         self.tell(m, p, Extended(mine))
     }
 
-    /// Line 19: whether there are too many before me.
+    /// Line 19: returns whether there are too many processes before this one.
     #[inline(always)]
     pub(super) fn too_many<M: Registers>(&self, m: &M, before: &Set) -> bool {
         if m.mutant("one-more") { before.len() > self.k } else { before.len() >= self.k }
     }
 
-    /// Lines 20-21: `before` without those whom I come before.
+    /// Lines 20-21: returns `before` without the processes that `p` comes before.
     #[inline(always)]
     pub(super) fn thin_out<M: Registers>(
         &self,
@@ -141,7 +141,7 @@ impl KBakery {
         })
     }
 
-    /// Line 25.
+    /// Line 25: tells all other processes that `p` has left.
     #[inline(always)]
     pub(super) fn withdraw<M: Registers>(&self, m: &mut M, p: usize) -> Result<(), M::Halt> {
         m.line(25);
@@ -155,7 +155,7 @@ impl<M: Registers> Exclusion<M> for KBakery {
     type Request = ();
     /// `Ticket[p]`
     type Pass = Ticket;
-    /// `Ticket[p]`, which is never reset: it goes into line 14 of the next passage.
+    /// `Ticket[p]`, which is never reset: line 14 of the next passage announces it.
     type Keep = Ticket;
 
     fn keep(&self, _: usize) -> Ticket {
@@ -192,7 +192,7 @@ impl<M: Registers> Exclusion<M> for KBakery {
         Ok(mine)
     }
 
-    /// Whoever leaves the line tells so as if it had been inside: nobody waits for it any more.
+    /// Tells the other processes the same as `exit`: no process waits for `p` any more.
     fn abandon(&self, m: &mut M, p: usize, mine: Ticket) -> Option<Result<Ticket, M::Halt>> {
         Some(self.withdraw(m, p).map(|()| mine))
     }

@@ -2,9 +2,9 @@
 //! Writes* (PODC 2010), Figure 2 with its shaded lines 17, 22, 23 and the test of `captured` in
 //! line 19.
 //!
-//! Promises what `k-bakery` promises, and FIFE: whoever enters first captures all that came before
-//! it, and who is captured goes in. On atomic registers only; on safe ones k-exclusion fails, which
-//! `k-bakery-safe` mends.
+//! Promises what `k-bakery` promises, and FIFE: the process that enters first captures all
+//! processes that came before it, and a captured process goes in. This holds on atomic registers
+//! only. On safe registers k-exclusion fails; `k-bakery-safe` repairs that.
 
 use core::ops::ControlFlow::{Break, Continue};
 
@@ -19,7 +19,7 @@ use crate::{
 pub struct KBakeryFife {
     /// The unshaded lines.
     bakery: KBakery,
-    /// `Capture[p][i]` is the ticket with which p captures i. It lives with i, who looks at it.
+    /// `Capture[p][i]` is the ticket with which p captures i. It lives with i, which looks at it.
     capture: Grid<Ticket>,
 }
 
@@ -51,8 +51,10 @@ impl Algorithm for KBakeryFife {
 }
 
 impl KBakeryFife {
-    /// Line 22: whether somebody with a larger ticket has captured me. The paper looks at the rest,
-    /// too, when it has found one; that changes nothing but cost.
+    /// Line 22: returns whether a process with a larger ticket has captured `p`.
+    ///
+    /// The paper looks at the rest, too, when it has found such a process. That changes only the
+    /// cost.
     #[inline(always)]
     fn captured<M: Registers>(&self, m: &mut M, p: usize, mine: Ticket) -> Result<bool, M::Halt> {
         if m.drops(22) {
@@ -75,7 +77,7 @@ impl KBakeryFife {
         Ok(found.is_some())
     }
 
-    /// Line 23: captures everybody with a smaller ticket.
+    /// Line 23: captures every process with a smaller ticket.
     #[inline(always)]
     fn capture<M: Registers>(&self, m: &mut M, p: usize, mine: Ticket) -> Result<(), M::Halt> {
         m.line(23);
@@ -132,13 +134,13 @@ impl<M: Registers> Exclusion<M> for KBakeryFife {
         Ok(mine)
     }
 
-    /// As from the plain k-Bakery: who gives up has captured nobody.
+    /// As in the plain k-Bakery: a process that gives up has captured no process.
     fn abandon(&self, m: &mut M, p: usize, mine: Ticket) -> Option<Result<Ticket, M::Halt>> {
         Some(self.bakery.withdraw(m, p).map(|()| mine))
     }
 }
 
-/// Section 5 of the paper: process 0 (its p1) never learns that it may go in.
+/// Section 5 of the paper: process 0 (the paper's p1) never learns that it may go in.
 const SECTION_5: Fate = Fate::Scripted {
     property: Property::Fife,
     setting: Setting::slots(4, 2),

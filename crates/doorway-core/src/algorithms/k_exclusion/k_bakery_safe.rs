@@ -1,10 +1,10 @@
 //! Danek's k-Bakery on safe registers: *The k-Bakery: Local-spin k-Exclusion Using Non-atomic Reads
 //! and Writes* (PODC 2010), Figure 3.
 //!
-//! Promises what `k-bakery-fife` promises, even where a read that overlaps a write returns
-//! anything. `Want` and `Capture` have two copies each, read in the opposite order of writing; and
-//! nobody captures again whom it has captured before (line 44), or a victim could meet every one of
-//! these writes half done.
+//! Promises what `k-bakery-fife` promises, even where a read that overlaps a write returns any
+//! value. `Want` and `Capture` have two copies each, which are read in the opposite order of
+//! writing. A process does not capture a process again while its last capture holds (line 44).
+//! Otherwise a captured process could read each of these registers in the middle of the write.
 
 use core::ops::ControlFlow::{Break, Continue};
 
@@ -51,7 +51,7 @@ impl<T: Value<Format = ()> + Copy> Copies<T> {
         if m.mutant("one-copy") { Ok(()) } else { m.write(second.at(p, i), value) }
     }
 
-    /// Asks copy 2, and if it says yes copy 1.
+    /// Asks copy 2 and, if copy 2 says yes, copy 1.
     #[inline(always)]
     fn test<M: Registers>(
         &self,
@@ -114,13 +114,13 @@ impl Algorithm for KBakerySafe {
 }
 
 impl KBakerySafe {
-    /// Lines 30, 33 and 48: tells everybody else the same.
+    /// Lines 30, 33 and 48: tells all other processes the same.
     #[inline(always)]
     fn tell<M: Registers>(&self, m: &mut M, p: usize, what: Extended) -> Result<(), M::Halt> {
         m.each(others(p, self.n), |m, i| self.want.write(m, p, i, what))
     }
 
-    /// Lines 37-39: `before` without those whom I come before.
+    /// Lines 37-39: returns `before` without the processes that `p` comes before.
     #[inline(always)]
     fn thin_out<M: Registers>(
         &self,
@@ -136,14 +136,14 @@ impl KBakerySafe {
         })
     }
 
-    /// Lines 40-42: whether somebody has captured me. Whoever has found one need not look further.
+    /// Lines 40-42: returns whether a process has captured `p`. Stops at the first such process.
     #[inline(always)]
     fn captured<M: Registers>(&self, m: &mut M, p: usize, mine: Ticket) -> Result<bool, M::Halt> {
         m.line(41);
         Ok(m.find(others(p, self.n), |m, i| self.capture.test(m, i, p, |by| mine < by))?.is_some())
     }
 
-    /// Lines 43-45: captures everybody whom the last capture does not hold any more.
+    /// Lines 43-45: captures every process that the last capture does not hold any more.
     #[inline(always)]
     fn capture<M: Registers>(&self, m: &mut M, p: usize, own: Own) -> Result<Own, M::Halt> {
         m.fold(others(p, self.n), own, |m, mut own, i| {
@@ -210,7 +210,7 @@ impl<M: Registers> Exclusion<M> for KBakerySafe {
         Ok(own)
     }
 
-    /// As from the k-Bakery: who gives up tells so, and has captured nobody.
+    /// As in the k-Bakery: a process that gives up announces it, and has captured no process.
     fn abandon(&self, m: &mut M, p: usize, own: Own) -> Option<Result<Own, M::Halt>> {
         Some(self.exit(m, p, own))
     }
@@ -234,9 +234,10 @@ macro_rules! round {
     };
 }
 
-/// Why line 44 is needed. Processes 1 and 2 go in and out for ever; process 0, who came before
-/// both, looks at each of their registers just while it is being written, and reads 0 each time.
-/// After two rounds their tickets are so far from its own that all further rounds are alike.
+/// Why line 44 is needed. Processes 1 and 2 go in and out for ever. Process 0 came before both. It
+/// looks at each of their registers just while it is being written, and reads 0 each time. After
+/// two rounds their tickets are so far from the ticket of process 0 that all further rounds are
+/// alike.
 const OVERTAKEN_WITHOUT_END: &str = concat!(
     "0 until waiting  # ticket 1\n",
     "0*8              # line 33\n",

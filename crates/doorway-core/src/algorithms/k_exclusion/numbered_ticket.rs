@@ -14,7 +14,7 @@ use crate::{
     Unfit, Value, raw,
 };
 
-/// What the shared variable holds: 64 bits each, a double word natively.
+/// The shared variable: two numbers of 64 bits each, a double word natively.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Numbers {
     /// `ISSUE`: the ticket issued last.
@@ -121,7 +121,7 @@ impl Algorithm for NumberedTicket {
             Property::BoundedExit,
         ],
         bound: None,
-        // ISSUE and VALID are at most max(k, n - k) apart; how far apart is told exactly, and
+        // ISSUE and VALID are at most max(k, n - k) apart. Their exact distance is kept, and
         // nothing else matters. A mutant takes two successors at once.
         gap: |size| 1 + size.k.max(size.n - size.k).max(2) as u32,
         abandons: false,

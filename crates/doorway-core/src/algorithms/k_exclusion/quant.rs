@@ -1,14 +1,17 @@
-//! What the Colored Ticket Algorithm keeps in its one variable, and how that is one word: two
-//! tickets, and how many valid tickets there are of each colour (`colored_ticket.rs` says from
-//! where).
+//! The one variable of the Colored Ticket Algorithm, packed into one word.
+//!
+//! It holds two tickets, and for each colour the number of valid tickets. `colored_ticket.rs` names
+//! the paper.
 
 use core::fmt;
 
 use super::tickets::{Colored, Pointers};
 use crate::{Value, plain_local};
 
-/// Where in the word everything is, from the lowest bit on: `ISSUE.VALUE`, `ISSUE.COLOR`,
-/// `VALID.VALUE`, `VALID.COLOR`, and 2k bits of `QUANT`.
+/// The layout of the word, from the lowest bit on.
+///
+/// The parts are `ISSUE.VALUE`, `ISSUE.COLOR`, `VALID.VALUE`, `VALID.COLOR`, and 2k bits of
+/// `QUANT`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Format {
     /// Bits of a value.
@@ -19,7 +22,7 @@ pub struct Format {
 }
 
 impl Format {
-    /// Values up to `last`, `k` + 1 colours.
+    /// Returns the format for values up to `last` and `k` + 1 colours.
     pub(super) fn new(last: u32, k: u8) -> Self {
         Self {
             value: (u32::BITS - last.leading_zeros()) as u8,
@@ -48,9 +51,10 @@ impl Format {
     }
 }
 
-/// `QUANT` in unary: for each colour as many ones as it has valid tickets, then a zero. There are k +
-/// 1 colours and k valid tickets, and what follows the last one are zeros anyway: 2k bits, of which
-/// k are ones, hence the paper's C(2k, k) values.
+/// `QUANT` in unary: for each colour as many ones as it has valid tickets, then a zero.
+///
+/// There are k + 1 colours and k valid tickets, and all bits after the last one-bit are zeros
+/// anyway. So 2k bits are enough, of which k are ones, hence the paper's C(2k, k) values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Quant(u128);
 
@@ -61,7 +65,7 @@ impl Quant {
     /// No ticket is valid.
     pub(super) const NONE: Self = Self(0);
 
-    /// Where the ones of a colour begin.
+    /// Returns the position where the ones of a colour begin.
     #[inline(always)]
     fn begin(self, color: u8) -> u32 {
         (0..color).fold(0, |at, _| at + (self.0 >> at).trailing_ones() + 1)
@@ -73,8 +77,8 @@ impl Quant {
         (self.0 >> self.begin(color)).trailing_ones()
     }
 
-    /// `QUANT(c) := QUANT(c) + 1`. Not beyond k in all: only mutants would, and the word has no
-    /// place for it.
+    /// `QUANT(c) := QUANT(c) + 1`, but not beyond k in all. Only mutants would go beyond, and the
+    /// word has no room for it.
     #[inline(always)]
     pub(super) fn increment(&mut self, color: u8, k: u8) {
         if self.0.count_ones() < u32::from(k) {
@@ -84,7 +88,7 @@ impl Quant {
         }
     }
 
-    /// `QUANT(c) := QUANT(c) - 1`. Not below 0: only mutants would.
+    /// `QUANT(c) := QUANT(c) - 1`, but not below 0. Only mutants would go below.
     #[inline(always)]
     pub(super) fn decrement(&mut self, color: u8) {
         let at = self.begin(color);
@@ -143,7 +147,7 @@ impl Value for Counted {
         let pointers = Pointers { issue: format.unpack(word), valid: format.unpack(rest) };
         Self { format, pointers, quant: Quant(rest >> format.ticket()) }
     }
-    /// Of all the numbers inside.
+    /// Returns the largest of all the numbers inside.
     fn magnitude(&self) -> u64 {
         let tickets = [self.pointers.issue, self.pointers.valid];
         let numbers =
@@ -161,7 +165,7 @@ mod tests {
 
     use super::*;
 
-    /// All ways to share `k` among so many counters.
+    /// Returns all ways to share `k` among so many counters.
     fn partitions(k: u32, counters: usize) -> Vec<Vec<u32>> {
         if counters == 1 {
             return vec![vec![k]];
@@ -185,7 +189,7 @@ mod tests {
         quant
     }
 
-    /// C(2k, k) values in 2k bits, and they count.
+    /// There are C(2k, k) values in 2k bits, and they count correctly.
     #[test]
     fn counts_in_unary() {
         for (k, values) in [(1, 2), (2, 6), (3, 20), (4, 70), (5, 252)] {
@@ -212,7 +216,7 @@ mod tests {
         }
     }
 
-    /// What only mutants ask for does nothing, instead of spoiling the word.
+    /// An operation that only mutants ask for does nothing, instead of spoiling the word.
     #[test]
     fn counts_stay_in_range() {
         for k in [1, 2, Quant::MOST as u8] {

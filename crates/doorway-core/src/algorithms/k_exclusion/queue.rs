@@ -2,9 +2,9 @@
 //! identical resources using small shared space* (YALEU/DCS/TR 421, 1985), Figure 1.
 //!
 //! Promises k-exclusion, FIFO enabling and no k-deadlock, with up to k-1 crashes, by transactions
-//! on one shared variable that holds the whole line of processes. The paper's other three
-//! algorithms do the same with fewer values, and are defined by being equivalent to this one.
-//! Whoever waits looks at the one variable, which is everybody's.
+//! on one shared variable that holds the whole queue of processes. The paper's other three
+//! algorithms do the same with fewer values, and are defined by being equivalent to this algorithm.
+//! A waiting process looks at the shared variable, which is local to no process.
 //!
 //! The figure has no line numbers. Here each transaction is a line: 1 `ENQUEUE(i)` and the first
 //! look, 2 every further look, 3 `REMOVE(i)`.
@@ -21,34 +21,35 @@ use crate::{
     plain_local,
 };
 
-/// Processes in line, the first one first. A digit is a process's id plus 1; 0 is nobody, and only
-/// nobody follows it.
+/// The processes in the queue, the first process first.
+///
+/// A digit is the id of a process plus 1. A 0 is no process, and only zeros follow it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Line(Digits);
 
 plain_local!(Line);
 
 impl Line {
-    /// How many are in line.
+    /// Returns how many processes are in the queue.
     #[inline(always)]
     fn len(&self) -> usize {
         self.0.iter().take_while(|&digit| digit != 0).count()
     }
 
-    /// Where process `p` is in line.
+    /// Returns where process `p` is in the queue.
     #[inline(always)]
     fn position(&self, p: usize) -> Option<usize> {
         self.0.iter().position(|digit| digit == p as u32 + 1)
     }
 
-    /// Puts `p` before the one at `at`.
+    /// Inserts `p` before the process at `at`.
     #[inline(always)]
     fn insert(&mut self, at: usize, p: usize) {
         (at..self.len()).rev().for_each(|i| self.0.set(i + 1, self.0.get(i)));
         self.0.set(at, p as u32 + 1);
     }
 
-    /// Takes whoever is at `at` out of line.
+    /// Removes the process at `at` from the queue.
     #[inline(always)]
     fn remove(&mut self, at: usize) {
         let last = self.len() - 1;
@@ -138,7 +139,7 @@ impl Algorithm for Queue {
 }
 
 impl Queue {
-    /// How many positions let a process in: the first k.
+    /// Returns how many positions let a process in: the first k.
     #[inline(always)]
     fn open<M: Transactions>(&self, m: &M) -> usize {
         if m.mutant("first-k-plus-1") {
@@ -153,7 +154,7 @@ impl Queue {
 
 impl<M: Transactions> Exclusion<M> for Queue {
     type Request = ();
-    /// Whether it has been seen to be among the first k.
+    /// Whether p has been seen among the first k.
     type Pass = bool;
     type Keep = ();
 
@@ -200,7 +201,7 @@ impl<M: Transactions> Exclusion<M> for Queue {
             } else {
                 queue.position(p)
             };
-            // It is there, but for mutants that take others out.
+            // `p` is there, except in mutants that remove other processes.
             if let Some(at) = mine {
                 queue.remove(at);
             }
@@ -208,7 +209,7 @@ impl<M: Transactions> Exclusion<M> for Queue {
         })
     }
 
-    /// `REMOVE(i)` takes a process out of line wherever it is.
+    /// Runs `REMOVE(i)`, which removes a process from the queue wherever it is.
     fn abandon(&self, m: &mut M, p: usize, may: bool) -> Option<Result<(), M::Halt>> {
         Some(self.exit(m, p, may))
     }

@@ -1,4 +1,4 @@
-//! What the ticket algorithms share. Fischer, Lynch, Burns and Borodin: *Distributed FIFO
+//! What the ticket algorithms of Fischer, Lynch, Burns and Borodin share: *Distributed FIFO
 //! allocation of identical resources using small shared space* (YALEU/DCS/TR 421, 1985), Figure 2
 //! (the basic ticket algorithm) and Figure 4 (how coloured tickets are compared).
 //!
@@ -11,12 +11,12 @@
 //! ```
 //!
 //! "Wait until C" stands for "while not C do [commit; start]" in the paper. So the first look
-//! belongs to the transaction that takes the ticket, and where there is room a process goes from
-//! its remainder to the critical section in one step.
+//! belongs to the transaction that takes the ticket. If there is room, a process goes from its
+//! remainder to the critical section in one step.
 //!
-//! A place cannot be abandoned here. Tickets become valid one after the other, each by the exit of
-//! a process that held one: a ticket that nobody holds would become valid in its turn and never be
-//! passed on, and with it a slot would be lost.
+//! A process cannot abandon its place here. Tickets become valid one after the other, each by the
+//! exit of a process that held a ticket. A ticket that no process holds would become valid in its
+//! turn and never be passed on, and a slot would be lost with it.
 
 use core::{
     fmt,
@@ -34,14 +34,14 @@ pub trait TicketSystem: Copy + fmt::Debug + Send + Sync + 'static {
     /// What a process holds.
     type Ticket: Local + Copy;
 
-    /// The system as the mutant that `m` runs has it.
+    /// Returns the system with the changes of the mutant that `m` runs.
     #[must_use]
     fn changed<M: Memory>(self, m: &M) -> Self;
     /// `TAKE_NEXT_TICKET`: issues a ticket.
     fn take_next_ticket(self, shared: &mut Self::Shared) -> Self::Ticket;
-    /// `IS_VALID(T)`.
+    /// `IS_VALID(T)`: returns whether T is valid.
     fn is_valid(self, shared: &Self::Shared, ticket: Self::Ticket) -> bool;
-    /// `VALIDATE_NEXT_TICKET(T)`: discards T, makes the first ticket valid that is not.
+    /// `VALIDATE_NEXT_TICKET(T)`: discards T and validates the first ticket that is not valid yet.
     fn validate_next_ticket(self, shared: &mut Self::Shared, ticket: Self::Ticket);
 }
 
@@ -108,12 +108,12 @@ where
     }
 }
 
-/// A coloured ticket: where it stands in its block, and which block that is.
+/// A coloured ticket: its position in its block, and the colour of the block.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Colored<C> {
     /// From 0 to M - 1.
     pub value: u32,
-    /// Blocks that follow one another have different ones.
+    /// Blocks that follow one another have different colours.
     pub color: C,
 }
 
@@ -156,7 +156,7 @@ impl<C: Local> Local for Pointers<C> {
 pub(super) struct Blocks {
     /// M
     size: u32,
-    /// k > N - k: if the pointers can be as far apart as max(k, N - k), then with `VALID` in front.
+    /// k > N - k. In this case `VALID` is in front when the pointers are max(k, N - k) apart.
     more_slots: bool,
     // What mutants change in Figure 4.
     strictly_less: bool,
@@ -191,7 +191,7 @@ impl Blocks {
         }
     }
 
-    /// Figure 4 as the mutant that `m` runs has it.
+    /// Returns Figure 4 with the changes of the mutant that `m` runs.
     #[inline(always)]
     pub(super) fn changed<M: Memory>(self, m: &M) -> Self {
         let (footnote, both) = (m.mutant("footnote-2"), m.mutant("leads-or-equal"));
@@ -211,7 +211,7 @@ impl Blocks {
         self.size - 1
     }
 
-    /// ψ(i): the value of the numbered ticket i, and how many blocks come before its own.
+    /// ψ(i): the value of the numbered ticket i, and the number of blocks before its own.
     pub(super) fn place(self, i: usize) -> (u32, usize) {
         let size = self.size as usize;
         ((i % size) as u32, i / size)
@@ -229,7 +229,7 @@ impl Blocks {
         self.leads(valid, issue, self.ties_to_valid)
     }
 
-    /// `LEADS(A, B)`. At a tie, equal values of different colours, A does not lead, except in
+    /// `LEADS(A, B)`. At a tie (equal values, different colours) A does not lead, except in
     /// mutants.
     #[inline(always)]
     fn leads<C: Copy + Eq>(self, a: Colored<C>, b: Colored<C>, at_tie: bool) -> bool {
@@ -253,7 +253,8 @@ impl Blocks {
         }
     }
 
-    /// Moves a pointer on by one; `color` is the next block's, asked for at the end of a block.
+    /// Moves a pointer on by one. At the end of a block, `color` returns the colour of the next
+    /// block.
     #[inline(always)]
     pub(super) fn advance<C>(self, pointer: &mut Colored<C>, color: impl FnOnce() -> C) {
         if pointer.value < self.last() {

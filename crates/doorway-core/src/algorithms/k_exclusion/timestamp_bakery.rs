@@ -1,11 +1,12 @@
-//! Zehavi: *An Improved k-Exclusion Algorithm* (Journal of Computers 9(3), 2014), Algorithm 1, on a
-//! timestamp system of one's choice.
+//! The k-exclusion algorithm of Zehavi: *An Improved k-Exclusion Algorithm* (Journal of Computers
+//! 9(3), 2014), Algorithm 1, on a timestamp system of the caller's choice.
 //!
 //! Promises k-exclusion, FIFE, starvation freedom with k-1 crashes and a bounded exit, in bounded
-//! space, with O(n) remote references in both models: a process waits on registers in its own
-//! memory, and the others tell it there what they know of the order between them.
+//! space, with O(n) remote references in both models. A process waits on registers in its own
+//! memory. There the other processes tell it what they know of the order between them.
 //!
-//! `Discover[i][p]` has two writers, i and p, and atomic registers are needed (`docs/errata.md`).
+//! `Discover[i][p]` has two writers, i and p. The algorithm needs atomic registers
+//! (`docs/errata.md`).
 
 use core::ops::ControlFlow::{Break, Continue};
 
@@ -30,13 +31,13 @@ pub struct TimestampBakery<C> {
     timestamps: C,
 }
 
-/// What passes from section to section.
+/// What a process passes from section to section.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Pass<T> {
-    /// Those with order.i < order.p: digit `i` is 1. Nobody once p is in, where it no longer
-    /// matters.
+    /// The processes with order.i < order.p: digit `i` is 1. Empty once p is in, where the set no
+    /// longer matters.
     before: Set,
-    /// What the timestamp system wants to be remembered.
+    /// What the process remembers for the timestamp system.
     mirrors: T,
 }
 
@@ -98,7 +99,7 @@ impl<C: Timestamps> Algorithm for TimestampBakery<C> {
 }
 
 impl<C: Sync> TimestampBakery<C> {
-    /// `Discover[i][p][0] ∧ Discover[i][p][1]`
+    /// Returns `Discover[i][p][0] ∧ Discover[i][p][1]`.
     #[inline(always)]
     fn discovered<M: Registers>(&self, m: &mut M, i: usize, p: usize) -> Result<bool, M::Halt> {
         let [first, second] = [self.discover[0].at(i, p), self.discover[1].at(i, p)];
@@ -106,7 +107,7 @@ impl<C: Sync> TimestampBakery<C> {
             && (m.mutant("one-discover-cell") || m.test(second, |yes| yes)?))
     }
 
-    /// Line 4 for one i: p takes note of i, if i is revealed.
+    /// Line 4 for one i: p discovers i, if i is revealed.
     #[inline(always)]
     fn look_at<M: Registers>(&self, m: &mut M, p: usize, i: usize) -> Result<(), M::Halt> {
         let cells = if m.mutant("swaps-lines-4d-and-4e") { [1, 0] } else { [0, 1] };
@@ -136,7 +137,7 @@ impl<C: Sync> TimestampBakery<C> {
         Ok(())
     }
 
-    /// Line 11(a) for one i: whether it need not be waited for.
+    /// Line 11(a) for one i: returns whether p need not wait for i.
     #[inline(always)]
     fn is_no_hindrance<M: Registers>(
         &self,
@@ -151,7 +152,7 @@ impl<C: Sync> TimestampBakery<C> {
                 && !m.test(self.order.at(i, p), |yes| yes)?)
     }
 
-    /// Line 12: p allows all who are before it.
+    /// Line 12: p allows all processes before it.
     #[inline(always)]
     fn allow<M: Registers>(&self, m: &mut M, p: usize, before: &Set) -> Result<(), M::Halt> {
         if m.drops(12) {
@@ -161,7 +162,7 @@ impl<C: Sync> TimestampBakery<C> {
         m.each(before.iter(), |m, i| m.write(self.allow.at(p, i), true))
     }
 
-    /// Lines 3 to 6: a place in line, and those before it.
+    /// Lines 3 to 6: takes a place, and finds the processes before it.
     #[inline(always)]
     fn place<M: Registers>(
         &self,
@@ -240,7 +241,7 @@ impl<M: Registers, C: LabelScan<M>> Exclusion<M> for TimestampBakery<C> {
             m.line(8);
             m.each(all, |m, i| m.write(self.ignore.at(p, i), false))?;
         }
-        Ok(pass) // 9, 10: precede is what is before p
+        Ok(pass) // 9, 10: precede is the set of processes before p
     }
 
     #[inline]
@@ -262,7 +263,7 @@ impl<M: Registers, C: LabelScan<M>> Exclusion<M> for TimestampBakery<C> {
                         left
                     })
                 })?;
-                // b; whether one or more allow it is all the same
+                // b; one process that allows p is enough
                 let allowed = m.find(others(p, self.n), |m, i| {
                     Ok(self.discovered(m, i, p)? && m.test(self.allow.at(i, p), |yes| yes)?)
                 })?;
@@ -417,9 +418,9 @@ const MUTANTS: &[Mutant] = &[
     },
 ];
 
-/// 2 and 3 are on their way out and have told 0, but not 1, that they compete no more. 0 came after
-/// 1 and goes in. 1 still waits for 2 and 3, and unless 0 allows it, it waits for as long as they
-/// stand still.
+/// Processes 2 and 3 are in their exit sections. They have told process 0, but not process 1, that
+/// they compete no more. Process 0 came after process 1 and goes in. Process 1 still waits for
+/// processes 2 and 3. Unless process 0 allows it, process 1 waits for as long as they take no step.
 const LEFT_BEHIND: &str = "
     2 until critical
     3 until critical

@@ -4,8 +4,8 @@
 //!
 //! Promises what the Queue Algorithm promises: k-exclusion, FIFO enabling and no k-deadlock, with
 //! up to k-1 crashes, by transactions on one shared variable. Tickets come in blocks of M = 1 +
-//! max(k, N - k); a ticket is its position in the block and the colour of the block. Colours grow
-//! for ever, but all that is asked of two is whether they are the same. Figures 2 and 4 and the
+//! max(k, N - k). A ticket is its position in the block and the colour of the block. Colours grow
+//! for ever, but the algorithm only asks whether two colours are the same. Figures 2 and 4 and the
 //! numbers of the lines are in `tickets.rs`.
 
 use alloc::format;
@@ -22,7 +22,7 @@ use crate::{
 /// Bits of a value; a colour has the other 48 of 64.
 const VALUE_BITS: u32 = 16;
 
-/// The last colour there is natively.
+/// The last colour natively.
 const LAST_COLOR: Ticket = raw::ticket((1 << (u64::BITS - VALUE_BITS)) - 1);
 
 #[inline(always)]
@@ -67,9 +67,10 @@ pub struct Figure5 {
 }
 
 impl Figure5 {
-    /// The color after this one. Natively they come round again: 48 bits are few enough to run out,
-    /// and a process would have to sleep through 2⁴⁸ blocks, no more and no fewer, to take one for
-    /// the other.
+    /// Returns the colour after `color`.
+    ///
+    /// Natively the colours come round again, since 48 bits are few enough to run out. To mistake
+    /// one block for another, a process would have to sleep through exactly 2⁴⁸ blocks.
     #[inline(always)]
     fn after(self, color: Ticket) -> Ticket {
         if self.one_color {
@@ -125,7 +126,7 @@ impl Algorithm for UnboundedColoredTicket {
 
     const CLAIMS: Claims = Claims {
         figure: "Figs. 2, 4, 5",
-        // Of colours only whether they are the same and which is next.
+        // It only matters whether two colours are the same and which colour is next.
         gap: |_| 2,
         mutants: MUTANTS,
         ..NumberedTicket::CLAIMS

@@ -1,9 +1,9 @@
 //! Lamport's Bakery, as Danek prints it: *The k-Bakery: Local-spin k-Exclusion Using Non-atomic
 //! Reads and Writes* (PODC 2010), Figure 1.
 //!
-//! Promises mutual exclusion, FCFS, starvation freedom and a bounded exit, with reads and writes
+//! Promises mutual exclusion, FCFS, starvation freedom and a bounded exit, from reads and writes
 //! alone, even on safe registers. Tickets grow without bound. It does not spin locally in the DSM
-//! model, and a single crash blocks everybody.
+//! model, and a single crash blocks all processes.
 
 use crate::{
     Algorithm, Array, Claims, Exclusion, Fate, Homes, Layout, Mutant, Primitive, Problem, Property,

@@ -2,9 +2,9 @@
 //! exclusion in linear time and space* (TCS 2018), Figure 3, with the *else* branch that the figure
 //! leaves out (`docs/errata.md`).
 //!
-//! Promises what the Bakery promises, with numbers that stay at most n. That bound needs the colour
-//! and the number of a token in **one** register: read one after the other they belong to different
-//! tokens, and the bound is gone (mutant `split-token`).
+//! Promises what the Bakery promises, with numbers of at most n. The bound needs the colour and the
+//! number of a token in **one** register. If a process reads them one after the other, they can
+//! belong to different tokens, and the bound no longer holds (mutant `split-token`).
 
 use core::{
     fmt,
@@ -22,7 +22,7 @@ use crate::{
 pub enum Color {
     /// The colour that `GlobalColor` starts with.
     Black,
-    /// The other one.
+    /// The other colour.
     White,
 }
 
@@ -46,10 +46,12 @@ impl Value for Color {
     }
 }
 
-/// A token: its number is bounded, so it is a plain one that the lab does not relabel.
+/// A token: colour and number in one register.
+///
+/// The number is bounded, so it is a plain integer, which the lab does not relabel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ColoredTicket {
-    /// Which generation it belongs to.
+    /// The generation of the token.
     pub color: Color,
     /// 0 means none.
     pub number: u32,
@@ -125,7 +127,8 @@ impl Algorithm for BlackWhiteBakery {
 }
 
 impl BlackWhiteBakery {
-    /// Token[j], whole; the mutant `split-token` reads the colour first and the number later.
+    /// Reads `Token[j]` whole. The mutant `split-token` reads the colour first and the number
+    /// later.
     #[inline(always)]
     fn token<M: Registers>(&self, m: &mut M, j: usize) -> Result<ColoredTicket, M::Halt> {
         if m.mutant("split-token") {
@@ -136,7 +139,7 @@ impl BlackWhiteBakery {
         m.read(self.token.at(j))
     }
 
-    /// Lines 9-14 for one j: waits until j's token does not come before mine.
+    /// Lines 9-14 for one j: waits until j's token does not come before `mine`.
     #[inline(always)]
     fn wait_for<M: Registers>(
         &self,

@@ -61,7 +61,7 @@ impl<M: Registers> Exclusion<M> for BurnsLamport {
 
     fn keep(&self, _: usize) {}
 
-    /// There is none: nothing in this algorithm fixes a place in line.
+    /// Does nothing: no step of this algorithm fixes a place in the queue.
     #[inline]
     fn doorway(&self, _: &mut M, _: usize, (): (), (): ()) -> Result<(), M::Halt> {
         Ok(())

@@ -1,14 +1,14 @@
 //! The queue lock of Mellor-Crummey and Scott: *Algorithms for scalable synchronization on
-//! shared-memory multiprocessors* (ACM Transactions on Computer Systems 9, 1991), by swap and
-//! compare-and-swap. Paper 004 has it as the example of what strong primitives can do: a constant
-//! number of remote references, in both cost models.
+//! shared-memory multiprocessors* (ACM Transactions on Computer Systems 9, 1991), from swap and
+//! compare-and-swap. Giakkoupis and Woelfel 2014 name it as an example of what strong primitives
+//! can do: a constant number of remote references, in both cost models.
 //!
 //! Promises mutual exclusion, FCFS (the doorway ends with the swap) and starvation freedom. All
-//! waiting is on `Locked[p]` and `Next[p]`, which live with p. The exit section waits as well: for
-//! a successor that has swapped itself in and has not said so yet. So there is no bounded exit.
+//! waiting is on `Locked[p]` and `Next[p]`, which live with p. The exit section also waits, for a
+//! successor that has done its swap but has not written `Next[p]` yet. So there is no bounded exit.
 //!
-//! The lines are numbered here, as there is no print of it among the papers. A process has one
-//! node, which has its name:
+//! The five papers do not print this lock, so its lines are numbered here. Each process has one
+//! node, which has the name of the process:
 //!
 //! ```text
 //!  1  Next[p] := ⊥
@@ -34,7 +34,7 @@ use crate::{
 /// The queue lock of Mellor-Crummey and Scott.
 #[derive(Debug)]
 pub struct Mcs {
-    /// L: who is last in line
+    /// L: the last process in the queue
     last: Register<Option<u32>>,
     next: Array<Option<u32>>,
     locked: Array<bool>,
@@ -81,7 +81,7 @@ impl Algorithm for Mcs {
 
 impl<M: CompareAndSwap + Swap> Exclusion<M> for Mcs {
     type Request = ();
-    /// Who is before it in line.
+    /// The process directly before p in the queue.
     type Pass = Option<u32>;
     type Keep = ();
 

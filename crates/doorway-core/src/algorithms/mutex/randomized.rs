@@ -1,22 +1,24 @@
 //! The lock of Giakkoupis and Woelfel: *Randomized mutual exclusion with constant amortized RMR
-//! complexity on the DSM* (FOCS 2014, paper 004), Figure 1, by reads, writes and one
-//! compare-and-swap object for each of two sides.
+//! complexity on the DSM* (FOCS 2014), Figure 1, from reads, writes and one compare-and-swap object
+//! for each of two sides.
 //!
-//! Promises mutual exclusion and freedom from deadlock, whatever the coins say, and in expectation
-//! a constant number of remote references per passage, amortised, in the DSM model, against
-//! schedulers that see which steps are local and which are remote and no more. Promises no order,
-//! and no freedom from starvation.
+//! Promises mutual exclusion and deadlock freedom for every outcome of the coins. Promises a
+//! constant number of remote references per passage in the DSM model, in expectation and amortised.
+//! This holds against schedulers that see only which steps are local and which are remote. Promises
+//! no order and no starvation freedom.
 //!
-//! Whoever comes throws coins for one of two *sides* and for a place in that side's array R, writes
-//! its name there and tries to become the side's leader. The leader takes L, which keeps the other
-//! side out, waits for those whom it finds in R, and *promotes* all who are in its *backpack*, one
-//! by one, before it goes in itself. Who fails to become leader tries to get into the backpack of
-//! the one who did, and starts again if that is closed.
+//! A process that enters throws coins for one of two *sides* and for a place in that side's array
+//! R. It writes its name there and tries to become the side's leader. The leader takes L, which
+//! keeps the other side out. It waits for the processes that it finds in R, and *promotes* all
+//! processes in its *backpack*, one by one, before it goes in itself. A process that fails to
+//! become leader tries to get into the backpack of the leader, and starts again if the backpack is
+//! closed.
 //!
-//! Read otherwise than printed (docs/errata.md): line 32 resets S by the leader's own name; line 23
-//! may find no leader, and then the attempt is over; and a leader waits until the leader before it
-//! on its side is through with the release of L (lines 9 and 33), for else two might play L from
-//! one leaf. A process does not look into its own place of the backpack (line 35).
+//! The code deviates from the print (docs/errata.md). Line 32 resets S by the leader's own name.
+//! Line 23 may find no leader, and then the attempt is over. A leader waits until the previous
+//! leader of its side has finished the release of L (lines 9 and 33), because otherwise two leaders
+//! might play L from one leaf. A process does not look into its own place of the backpack (line
+//! 35).
 
 mod election;
 mod mutants;
@@ -40,22 +42,22 @@ use crate::{
 #[derive(Debug)]
 pub struct Randomized<E = ByCompareAndSwap<Name>> {
     n: usize,
-    /// A: what each process says of itself
+    /// A: what each process announces
     said: Array<Announcement>,
     sides: [Side<E>; 2],
     /// L
     lock: Tournament<false>,
-    /// What each process waits for that comes after a leader: the number of that leader's attempt.
-    /// `[w][p]` lives with p.
+    /// The number of the attempt with which a leader w released L, as told to the next leader p.
+    /// `[w][p]` lives with p, which waits on it.
     gone: Grid<Ticket>,
     /// ℓ, the length of R
     length: usize,
 }
 
-/// What there is on each side.
+/// The shared objects of one side.
 #[derive(Debug)]
 struct Side<E> {
-    /// B, `[p][w]` for the paper's B[w][p]: p's place in the backpack of w, with whom it lives
+    /// B, `[p][w]` for the paper's B[w][p]: p's place in the backpack of w; lives with w
     backpack: Grid<Place>,
     /// R
     found: Array<Name>,
@@ -63,9 +65,9 @@ struct Side<E> {
     leader: E,
     /// Bit
     bit: Register<bool>,
-    /// For each parity, the leader that is not yet through with L
+    /// For each parity, the leader that has not finished the release of L
     holder: Array<Option<Name>>,
-    /// For each parity, who comes after that leader
+    /// For each parity, the next leader of this side after that leader
     heir: Array<Option<u32>>,
 }
 
@@ -80,7 +82,7 @@ impl<E: Sync> Side<E> {
 /// What a process knows of its passage.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Pass {
-    /// It has just come; this is the number of its last attempt.
+    /// It has just entered; this is the number of its last attempt.
     Comes(Ticket),
     /// It leads a side.
     Leads {
@@ -183,7 +185,9 @@ impl<E: Election<Name>> Algorithm for Randomized<E> {
 }
 
 impl<E: Sync> Randomized<E> {
-    /// One round of the while-loop: how the process gets in, or the number with which it tries
+    /// Runs one round of the while-loop.
+    ///
+    /// Returns how the process got in, or the number of the failed attempt, after which it tries
     /// again.
     #[inline(always)]
     fn attempt<M: Coins + Registers>(
@@ -225,7 +229,7 @@ impl<E: Sync> Randomized<E> {
         }
     }
 
-    /// Lines 8 to 19. Returns the parity under which the leader holds L.
+    /// Lines 8 to 19: leads a side. Returns the parity under which the leader holds L.
     #[inline(always)]
     fn lead<M: Registers>(&self, m: &mut M, me: Name, side: u8) -> Result<bool, M::Halt> {
         let s = &self.sides[usize::from(side)];
@@ -238,7 +242,7 @@ impl<E: Sync> Randomized<E> {
             m.line(12);
             let r = m.read(s.found.at(j))?;
             if r == me {
-                return Ok(Continue(found)); // it knows what it has said itself, and does not wait for itself
+                return Ok(Continue(found)); // its own name: it does not wait for itself
             }
             let will_see_me = r.process != me.process && {
                 m.line(13);
@@ -273,8 +277,8 @@ impl<E: Sync> Randomized<E> {
         Ok(bit)
     }
 
-    /// Line 9: takes L. First comes the hand-over from the leader before on this side, who may not
-    /// be through with L yet.
+    /// Line 9: takes L. Before that, waits until the previous leader of this side, if it is not
+    /// through with L yet, hands L over.
     #[inline(always)]
     fn take<M: Registers>(
         &self,
@@ -299,8 +303,8 @@ impl<E: Sync> Randomized<E> {
         self.lock.enter(m, who)
     }
 
-    /// Line 33: releases L, and hands it over to the leader that comes after on this side, if there
-    /// is one yet. Who is told without having asked this time is told the truth.
+    /// Line 33: releases L, and hands it over to the next leader of this side, if there is one yet.
+    /// A process may be told that has not asked this time; what it is told is true.
     #[inline(always)]
     fn release<M: Registers>(
         &self,
@@ -323,8 +327,7 @@ impl<E: Sync> Randomized<E> {
         }
     }
 
-    /// Who plays L, and from where: a leaf for each side. As printed there is one for each virtual
-    /// id.
+    /// Returns the player of L. Each side has one leaf; as printed, each virtual id has one.
     #[inline(always)]
     fn player<M: Registers>(m: &M, p: usize, side: u8, bit: bool) -> Player {
         let side = usize::from(side);
@@ -332,7 +335,7 @@ impl<E: Sync> Randomized<E> {
         Player { leaf, p }
     }
 
-    /// Lines 22 to 29: tries to get in with a leader. Returns who that is, if it worked.
+    /// Lines 22 to 29: tries to get in with a leader. Returns that leader on success.
     #[inline(always)]
     fn join<M: Registers>(
         &self,
@@ -377,7 +380,7 @@ impl<E: Sync> Randomized<E> {
         Ok(None)
     }
 
-    /// Lines 35 to 40.
+    /// Lines 35 to 40: promotes the processes in the backpack of `p`.
     #[inline(always)]
     fn promote<M: Registers>(&self, m: &mut M, s: &Side<E>, p: usize) -> Result<(), M::Halt> {
         m.each(others(p, self.n), |m, r| {
@@ -403,8 +406,8 @@ impl<E: Sync> Randomized<E> {
         })
     }
 
-    /// The name by which a leader resets S: its own. As printed, with d for c, of which lines 12
-    /// and 36 have made something else: last the number of the last process in the backpack.
+    /// Returns the name by which a leader resets S: its own. The print has d for c. Lines 12 and 36
+    /// have changed d: its last value is the number of the last process in the backpack.
     #[inline(always)]
     fn resigns_as<M: Registers>(&self, m: &mut M, s: &Side<E>, me: Name) -> Result<Name, M::Halt> {
         if !m.mutant("as-printed") {
@@ -428,7 +431,7 @@ impl<M: Coins + Registers, E: Elect<M, Name>> Exclusion<M> for Randomized<E> {
         Ticket::ZERO
     }
 
-    /// No place in line is ever fixed: the doorway is empty.
+    /// Only passes `last` on: this lock never fixes a place in the queue.
     #[inline]
     fn doorway(&self, _: &mut M, _: usize, (): (), last: Ticket) -> Result<Pass, M::Halt> {
         Ok(Pass::Comes(last))
@@ -443,7 +446,7 @@ impl<M: Coins + Registers, E: Elect<M, Name>> Exclusion<M> for Randomized<E> {
     #[inline]
     fn exit(&self, m: &mut M, p: usize, pass: Pass) -> Result<Ticket, M::Halt> {
         match pass {
-            Pass::Comes(seq) => Ok(seq), // never: it would not be inside
+            Pass::Comes(seq) => Ok(seq), // never: such a process is not inside
             Pass::Leads { seq, side, bit } => {
                 let s = &self.sides[usize::from(side)];
                 let me = Name::new(p, seq);

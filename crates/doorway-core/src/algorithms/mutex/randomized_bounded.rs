@@ -1,20 +1,22 @@
-//! The lock of Giakkoupis and Woelfel (paper 004, Figure 1; see [`randomized`](super::randomized))
-//! without sequence numbers: registers of O(log n) bits, as the paper says is possible. And the
-//! same with freedom from starvation.
+//! The lock of Giakkoupis and Woelfel 2014, Figure 1 (see [`randomized`](super::randomized)),
+//! without sequence numbers: its registers have O(log n) bits, as the paper says is possible. A
+//! second version adds starvation freedom.
 //!
-//! Promises what [`Randomized`](super::Randomized) promises; [`RandomizedStarvationFree`] freedom
-//! from starvation, too. Both by a construction of our own: the paper alludes to "known techniques"
-//! for the one and "standard techniques" for the other. The argument, and what each of the numbers
-//! was for, is in docs/algorithms/randomized-bounded.md. In short:
+//! Promises what [`Randomized`](super::Randomized) promises. [`RandomizedStarvationFree`] also
+//! promises starvation freedom. Both constructions are our own: the paper says that the techniques
+//! for the first are "known" and alludes to "standard techniques" for the second.
+//! docs/algorithms/randomized-bounded.md gives the argument, and says what each of the numbers was
+//! for. In short:
 //!
-//! - A says on which side a process is, so a name in R needs no number: whoever is on the leader's
-//!   side will see it.
-//! - Who joins w looks whether w still leads *after* it has seen the backpack open (line 25): so it
-//!   is seen, whichever of the times of w that is.
-//! - Who has said that it joins w takes that back in A first, and then flips a bit in its place of
-//!   w's backpack: so a leader that waits for it (line 16) always sees a change.
-//! - Promotions and the hand-over of L are told by flags that are taken back by who is told, in its
-//!   own memory.
+//! - A says on which side a process is, so a name in R needs no number: a process on the leader's
+//!   side will see the leader.
+//! - A process that joins w checks that w still leads *after* it has seen the backpack open (line
+//!   25). So w sees the process, in whichever of its times as leader that is.
+//! - A process that has announced that it joins w takes that back in A first, and then flips a bit
+//!   in its place of w's backpack. So a leader that waits for the process (line 16) always sees a
+//!   change.
+//! - Flags tell a process of its promotion and of the hand-over of L. The process takes the flags
+//!   back itself, in its own memory.
 
 mod join;
 mod last;
@@ -33,30 +35,29 @@ use crate::{
     Problem, Property, Register, RegisterKind, Registers, Rmr, Size, Unfit, others, plain_local,
 };
 
-/// The randomized lock without sequence numbers; with turns if it is to be `FAIR`. Leaders are
-/// elected by `E`.
+/// The randomized lock without sequence numbers. `FAIR` adds turns; `E` elects the leaders.
 #[derive(Debug)]
 pub struct RandomizedBounded<const FAIR: bool = false, E = ByCompareAndSwap<u32>> {
     n: usize,
-    /// A: what each process says of itself
+    /// A: what each process announces
     said: Array<Said>,
     sides: [Side<E>; 2],
     /// L
     lock: Last,
-    /// A leader has promoted a process, with whom this lives
+    /// Whether a leader has promoted a process; lives with that process
     promoted: Array<bool>,
     /// ℓ, the length of R
     length: usize,
     turns: Option<Turns>,
 }
 
-/// The same with freedom from starvation.
+/// The randomized lock without sequence numbers, with starvation freedom.
 pub type RandomizedStarvationFree = RandomizedBounded<true>;
 
-/// What there is on each side.
+/// The shared objects of one side.
 #[derive(Debug)]
 struct Side<E> {
-    /// B, `[p][w]` for the paper's B[w][p]: p's place in the backpack of w, with whom it lives
+    /// B, `[p][w]` for the paper's B[w][p]: p's place in the backpack of w; lives with w
     backpack: Grid<Place>,
     /// R
     found: Array<u32>,
@@ -75,7 +76,7 @@ impl<E: Sync> Side<E> {
 /// What a process knows of its passage.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Pass {
-    /// It has just come.
+    /// It has just entered.
     Comes,
     /// It leads a side.
     Leads {
@@ -90,17 +91,17 @@ pub enum Pass {
         side: u8,
         /// w
         by: u32,
-        /// What it has written to its place in the backpack of w.
+        /// What it writes to its place in the backpack of w when it leaves.
         place: Place,
     },
 }
 
-/// What a process has come to in its attempts.
+/// The result of the attempts of a process so far.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Fortune {
-    /// This is the first.
+    /// This is the first attempt.
     Fresh,
-    /// There was one in vain.
+    /// An attempt has failed.
     Unlucky,
     /// It stays on this side, since its turn has come.
     Stays(u8),
@@ -136,7 +137,7 @@ impl<const FAIR: bool, E: Election<u32>> Algorithm for RandomizedBounded<FAIR, E
         mutants: if FAIR { mutants::OF_TURNS } else { mutants::MUTANTS },
     };
 
-    /// They are no new states: nothing counts them.
+    /// Unlimited: attempts add no states, since nothing counts them.
     const ATTEMPTS: Option<u32> = Some(ANY_NUMBER);
 
     fn new(layout: &mut Layout, size: Size) -> Result<Self, Unfit> {
@@ -165,7 +166,7 @@ impl<const FAIR: bool, E: Election<u32>> Algorithm for RandomizedBounded<FAIR, E
 }
 
 impl<const FAIR: bool, E: Sync> RandomizedBounded<FAIR, E> {
-    /// One round of the while-loop: how the process gets in, or what it has come to.
+    /// Runs one round of the while-loop. Returns how the process got in, or the result so far.
     #[inline(always)]
     fn attempt<M>(
         &self,
@@ -205,7 +206,8 @@ impl<const FAIR: bool, E: Sync> RandomizedBounded<FAIR, E> {
         Ok(Break(pass))
     }
 
-    /// Line 3: the side of this attempt. It is the coin's choice, but for a process that stays.
+    /// Line 3: returns the side of this attempt. The coin chooses it, except for a process that
+    /// stays.
     #[inline(always)]
     fn side<M: Coins + Registers>(
         &self,
@@ -232,7 +234,7 @@ impl<const FAIR: bool, E: Sync> RandomizedBounded<FAIR, E> {
         Ok((side, fortune))
     }
 
-    /// After an attempt in vain.
+    /// Asks for help or waits after a failed attempt. Returns the result so far.
     #[inline(always)]
     fn in_vain<M: Registers>(
         &self,
@@ -253,7 +255,7 @@ impl<const FAIR: bool, E: Sync> RandomizedBounded<FAIR, E> {
         Ok(Fortune::Unlucky)
     }
 
-    /// It leads, or has been promoted: whoever has asked for help needs none any more.
+    /// Takes back the request for help of a process that leads or has been promoted.
     #[inline(always)]
     fn thanks<M: Registers>(&self, m: &mut M, p: usize, fortune: Fortune) -> Result<(), M::Halt> {
         match &self.turns {
@@ -264,7 +266,7 @@ impl<const FAIR: bool, E: Sync> RandomizedBounded<FAIR, E> {
         }
     }
 
-    /// Lines 8 to 19. Returns the parity under which the leader holds L.
+    /// Lines 8 to 19: leads a side. Returns the parity under which the leader holds L.
     #[inline(always)]
     fn lead<M: Registers>(
         &self,
@@ -288,8 +290,8 @@ impl<const FAIR: bool, E: Sync> RandomizedBounded<FAIR, E> {
             if let Some(guest) = turns.guest(m, side)? {
                 let enough =
                     if m.mutant("trying-is-enough") { Stat::Trying } else { Stat::Waiting };
-                // Not only trying: that may be an attempt at an earlier time of this leader, and in
-                // vain.
+                // `Trying` is not enough: it may belong to a failed attempt at an earlier time of
+                // this leader.
                 m.wait(s.place(p as u32, guest as usize), |now| now.stat >= enough)?;
             }
         }
@@ -310,8 +312,8 @@ impl<const FAIR: bool, E: Sync> RandomizedBounded<FAIR, E> {
         Ok(bit)
     }
 
-    /// Lines 11 to 14: who is sure to join this leader, with its place in the backpack as it was
-    /// before that was sure.
+    /// Lines 11 to 14: returns the processes that are sure to join this leader, each with its place
+    /// in the backpack as it was before that was sure.
     #[inline(always)]
     fn collect<M: Registers>(
         &self,
@@ -325,11 +327,11 @@ impl<const FAIR: bool, E: Sync> RandomizedBounded<FAIR, E> {
             m.line(12);
             let r = m.read(s.found.at(j))?;
             if r == p as u32 {
-                // Its own name: the one that it has just written, or an old one.
+                // Its own name, just written or old.
                 return Ok(if j == chosen { Continue(found) } else { Break(found) });
             }
             if found.iter().any(|&(other, _)| other == r) {
-                return Ok(Break(found)); // an old name, or this one would not be the other's only
+                return Ok(Break(found)); // found twice: one of the two is old
             }
             let before = m.read(s.place(p as u32, r as usize))?;
             m.line(13);
@@ -345,7 +347,7 @@ impl<const FAIR: bool, E: Sync> RandomizedBounded<FAIR, E> {
         })
     }
 
-    /// Lines 35 to 40.
+    /// Lines 35 to 40: promotes the processes in the backpack of `p`.
     #[inline(always)]
     fn promote<M: Registers>(&self, m: &mut M, s: &Side<E>, p: usize) -> Result<(), M::Halt> {
         m.each(others(p, self.n), |m, r| {
@@ -378,7 +380,7 @@ impl<M: Coins + Registers, const FAIR: bool, E: Elect<M, u32>> Exclusion<M>
 
     fn keep(&self, _: usize) {}
 
-    /// No place in line is ever fixed: the doorway is empty.
+    /// Does nothing: this lock never fixes a place in the queue.
     #[inline]
     fn doorway(&self, _: &mut M, _: usize, (): (), (): ()) -> Result<Pass, M::Halt> {
         Ok(Pass::Comes)
@@ -392,7 +394,7 @@ impl<M: Coins + Registers, const FAIR: bool, E: Elect<M, u32>> Exclusion<M>
     #[inline]
     fn exit(&self, m: &mut M, p: usize, pass: Pass) -> Result<(), M::Halt> {
         match pass {
-            Pass::Comes => Ok(()), // never: it would not be inside
+            Pass::Comes => Ok(()), // never: such a process is not inside
             Pass::Leads { side, bit } => {
                 self.lock.flip(m, side, bit)?;
                 m.line(32);

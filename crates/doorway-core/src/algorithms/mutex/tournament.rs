@@ -1,8 +1,8 @@
-//! Yang and Anderson's tournament itself, for [`YangAnderson`](super::YangAnderson) and for the
-//! lock L of paper 004, whose players come under numbers that are not their own.
+//! The tournament of Yang and Anderson 1995, for [`YangAnderson`](super::YangAnderson) and for the
+//! lock L of Giakkoupis and Woelfel 2014, where a player's leaf is not its process id.
 //!
-//! A *player* sits at a leaf, of which there are at most as many as the tournament was made for,
-//! and waits on flags that live with the process that it is. Nobody may sit where another sits.
+//! A tournament is made for a maximum number of leaves. A *player* is a process at one of them, and
+//! waits on flags that live with that process. Two players must not be at the same leaf.
 
 use crate::{Array, Grid, Homes, Layout, Memory, Registers, Value, one_word, plain_local};
 
@@ -35,30 +35,31 @@ pub(super) struct Names {
     pub(super) spin: &'static str,
 }
 
-/// Who plays: the process `p`, from this leaf.
+/// A player: the process `p`, at this leaf.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Player {
     pub(super) leaf: usize,
     pub(super) p: usize,
 }
 
-/// A tournament. `ALONE`: every process has a leaf of its own, the lines are those of
-/// `yang_anderson.rs`, and mutants may change them. Otherwise it is a part of something else, whose
-/// lines and mutants are its own.
+/// A tournament, `ALONE` or as a part of another algorithm.
+///
+/// With `ALONE`, every process has a leaf of its own, the lines are those of `yang_anderson.rs`,
+/// and mutants may change them. Otherwise the other algorithm has its own lines and mutants.
 #[derive(Debug)]
 pub(super) struct Tournament<const ALONE: bool> {
     levels: usize,
-    /// C: who plays at each side of each node
+    /// C: the process that plays at each side of each node
     player: Grid<Option<u32>>,
-    /// T: who came last to each node
+    /// T: the process that came last to each node
     last: Array<Option<u32>>,
-    /// P: what each process waits for, on each level if it always sits at the same leaf, at each
-    /// node if not
+    /// P: the flags on which each process waits, one for each level if the process is always at the
+    /// same leaf, otherwise one for each node
     spin: Grid<Spin>,
 }
 
 impl<const ALONE: bool> Tournament<ALONE> {
-    /// A tournament of so many leaves for `n` processes.
+    /// Creates a tournament of so many leaves for `n` processes.
     pub(super) fn new(layout: &mut Layout, names: &Names, leaves: usize, n: usize) -> Self {
         let leaves = leaves.next_power_of_two();
         let levels = leaves.trailing_zeros() as usize;
@@ -77,7 +78,7 @@ impl<const ALONE: bool> Tournament<ALONE> {
         m.each(0..self.levels, |m, level| self.play(m, who, level))
     }
 
-    /// Leaves them, the last one first.
+    /// Leaves every node from the root down to the leaf.
     #[inline(always)]
     pub(super) fn leave<M: Registers>(&self, m: &mut M, who: Player) -> Result<(), M::Halt> {
         if ALONE && m.mutant("leaves-from-the-leaf") {
@@ -86,14 +87,14 @@ impl<const ALONE: bool> Tournament<ALONE> {
         m.each((0..self.levels).rev(), |m, level| self.give_up(m, who, level))
     }
 
-    /// The node that a player plays on a level, the root being 1, and its side there.
+    /// Returns the node that a player plays on a level, and its side there. The root is node 1.
     #[inline(always)]
     fn seat(&self, who: Player, level: usize) -> (usize, usize) {
         let place = (1 << self.levels) + who.leaf;
         (place >> (level + 1), place >> level & 1)
     }
 
-    /// Which of a process's flags is the one for this node, on this level.
+    /// Returns which flag of a process belongs to this node on this level.
     #[inline(always)]
     fn flag(level: usize, v: usize) -> usize {
         if ALONE { level } else { v - 1 }

@@ -1,14 +1,14 @@
 //! Yang and Anderson's tournament: *A fast, scalable mutual exclusion algorithm* (Distributed
-//! Computing 9, 1995), from reads and writes alone. The papers here use it as a building block (004
-//! as a four-process lock) and as the bound to beat.
+//! Computing 9, 1995), from reads and writes alone. The papers use it as a building block
+//! (Giakkoupis and Woelfel 2014 as a four-process lock) and as the bound to beat.
 //!
-//! Each node of a binary tree is a two-process lock; a process goes in at its leaf and plays every
+//! Each node of a binary tree is a two-process lock. A process starts at its leaf and plays every
 //! node up to the root. Promises mutual exclusion, starvation freedom and O(log n) remote
-//! references in both cost models: all waiting is on `P[level][p]`, which lives with p. No order is
-//! promised among those who wait in different parts of the tree.
+//! references in both cost models: all waiting is on `P[level][p]`, which lives with p. Promises no
+//! order among processes that wait in different parts of the tree.
 //!
-//! The lines are those of the two-process lock, numbered here as there is no print of it among the
-//! papers. The code is in `tournament.rs`:
+//! The lines are those of the two-process lock. The five papers do not print it, so its lines are
+//! numbered here. The code is in `tournament.rs`:
 //!
 //! ```text
 //!  1  C[v][side] := p
@@ -83,7 +83,7 @@ impl<M: Registers> Exclusion<M> for YangAnderson {
 
     fn keep(&self, _: usize) {}
 
-    /// Announcing oneself at the leaf fixes no place among all: the doorway is empty.
+    /// Does nothing: an announcement at the leaf fixes no place among all processes.
     #[inline]
     fn doorway(&self, _: &mut M, _: usize, (): (), (): ()) -> Result<(), M::Halt> {
         Ok(())

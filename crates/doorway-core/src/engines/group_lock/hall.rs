@@ -1,20 +1,22 @@
-//! The group lock that ships: who is inside stands in one word, who waits in a line. What runs here
-//! in the lab is what the crate `doorway` runs, function by function; only the [`Hall`] differs.
+//! The group lock of the product: one word for the processes inside, and a queue of waiters. The
+//! lab runs the functions that the crate `doorway` runs; only the [`Hall`] differs.
 //!
-//! The word says which session is on, how many are inside, and whether anybody waits. While nobody
-//! does, coming and going are one step each. Who finds another session on, or somebody waiting,
-//! takes the line, says in the word that somebody waits, joins the end, lets in who may go in, and
-//! puts the line back. Two things make this right:
+//! The word holds the current session, how many processes are inside, and whether a process waits.
+//! While no process waits, one compare-and-swap acquires and one subtraction releases. A process
+//! that finds another session inside, or a waiter, takes the queue, says in the word that a process
+//! waits, joins the end, admits the waiters that may enter, and puts the queue back. Two things
+//! make this right:
 //!
-//! - Of those inside, the last one to leave finds in the word that somebody waits, unless who joins
-//!   has come later and finds in it that nobody is inside. So one of the two lets the next in.
-//! - While somebody waits, nobody gets in but through the line; and whoever has the line lets in
-//!   all who may go in by then. So nobody who conflicts is overtaken, nobody waits for its own
-//!   session alone, and nobody can be kept from changing the word for long: it is only changed by
-//!   those who leave.
+//! - The last process to leave finds in the word that a process waits, unless the waiter joins
+//!   later. In that case the waiter finds in the word that no process is inside. So one of the two
+//!   admits the next waiter.
+//! - While a process waits, processes enter only through the queue, and a process with the queue
+//!   admits all waiters that may enter by then. So no conflicting process is overtaken, and no
+//!   process waits for its own session alone. A process with the queue is not kept from changing
+//!   the word for long, because apart from it only leaving processes change the word.
 //!
-//! Who waits may *sleep*, and may *abandon* its place. With *batching*, later ones of the session
-//! that is on may pass those in line, but nobody in line is passed more often than that allows.
+//! A waiter may *sleep*, and may *abandon* its place. With *batching*, later processes of the
+//! current session may pass waiters, but no waiter is passed more often than batching allows.
 
 use core::ops::{
     ControlFlow::{Break, Continue},
@@ -25,73 +27,73 @@ use super::line::{How, LEAVES};
 pub use super::line::{Inside, Line, OWN, Waiting};
 use crate::{Memory, Session};
 
-/// The word, the line, and where each of those in line is told that it may go in.
+/// The word, the queue, and where each waiter is told that it may enter.
 pub trait Hall<M: Memory>: Sync {
-    /// Where somebody in line is told.
+    /// Where a waiter is told that it may enter.
     type Name: PartialEq + Sync;
-    /// The line, taken by one process.
+    /// The queue, taken by one process.
     type Taken<'a>: DerefMut<Target = Line<Self::Name>> + Sync
     where
         Self: 'a;
 
-    /// How often one tries to go in without joining the line.
+    /// Returns how often a process tries to enter before it joins the queue.
     fn tries(&self) -> u32;
 
-    /// How often one in line may be passed by others of the session that is on.
+    /// Returns how often a waiter may be passed by later processes of the current session.
     fn batching(&self) -> u32;
 
-    /// Who is inside.
+    /// Reads the word.
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
     fn inside(&self, m: &mut M) -> Result<Inside, M::Halt>;
 
-    /// Changes who is inside, if that is still `old`; whether it was.
+    /// Changes the word if it is still `old`; returns whether it was.
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
     fn change(&self, m: &mut M, old: Inside, new: Inside) -> Result<bool, M::Halt>;
 
-    /// Adds to the word; who was inside before.
+    /// Adds to the word; returns the previous word.
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
     fn add(&self, m: &mut M, add: u64) -> Result<Inside, M::Halt>;
 
-    /// Waits until nobody else has the line, and takes it.
+    /// Waits until no other process has the queue, and takes it.
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
     fn take(&self, m: &mut M) -> Result<Self::Taken<'_>, M::Halt>;
 
-    /// Puts it back.
+    /// Puts the queue back.
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
     fn put(&self, m: &mut M, line: Self::Taken<'_>) -> Result<(), M::Halt>;
 
-    /// Where process `p` will be told. It has not been.
+    /// Returns where process `p` will be told that it may enter. It has not been told yet.
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
     fn stand(&self, m: &mut M, p: u32) -> Result<Self::Name, M::Halt>;
 
-    /// The same again, for who keeps the first.
+    /// Returns a second handle to `name`, for a caller that keeps the first.
     fn same(&self, name: &Self::Name) -> Self::Name;
 
-    /// Says that it sleeps, unless it has been told; whether it had.
+    /// Records that the waiter sleeps, unless it has been told; returns whether it had been told.
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
     fn lie_down(&self, m: &mut M, name: &Self::Name) -> Result<bool, M::Halt>;
 
-    /// Tells it; whether it sleeps.
+    /// Tells the waiter that it may enter; returns whether it sleeps.
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
     fn tell(&self, m: &mut M, name: &Self::Name) -> Result<bool, M::Halt>;
 
-    /// Makes it possible to wake `p`. That it was woken before is forgotten.
+    /// Makes it possible to wake the waiter. An earlier wake-up is forgotten.
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
@@ -103,15 +105,15 @@ pub trait Hall<M: Memory>: Sync {
     /// In the lab, where a process may stop here; natively when the wait is given up.
     fn sleep(&self, m: &mut M, name: &Self::Name) -> Result<(), M::Halt>;
 
-    /// Wakes it.
+    /// Wakes the waiter.
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
     fn wake(&self, m: &mut M, name: &Self::Name) -> Result<(), M::Halt>;
 }
 
-/// Goes in if that overtakes nobody; whether it did. If others go in or out each time, it tries so
-/// many times.
+/// Enters if that overtakes no process; returns whether it did. If other processes enter or leave
+/// each time, it tries `tries` times.
 ///
 /// # Errors
 /// When the memory halts the process.
@@ -134,8 +136,8 @@ pub fn try_enter<M: Memory, H: Hall<M>>(
     })
 }
 
-/// The doorway: goes in, or joins the line. Where it will be told when it may go in, unless it has
-/// gone in.
+/// Runs the doorway: enters, or joins the queue. Returns where the process will be told that it may
+/// enter, or `None` if it has entered.
 ///
 /// # Errors
 /// When the memory halts the process.
@@ -172,7 +174,7 @@ fn join<M: Memory, H: Hall<M>>(
     Ok(name)
 }
 
-/// Lets those in line in who may go in, puts the line back, and tells them.
+/// Admits the waiters that may enter, puts the queue back, and tells those waiters.
 #[track_caller]
 fn attend<M: Memory, H: Hall<M>>(
     hall: &H,
@@ -212,7 +214,7 @@ pub fn wait<M: Memory, H: Hall<M>>(hall: &H, m: &mut M, name: &H::Name) -> Resul
     })
 }
 
-/// Makes it possible to wake the one who waits, unless it may go in; whether it did.
+/// Makes it possible to wake a waiter, unless the waiter may enter; returns whether it did.
 ///
 /// # Errors
 /// When the memory halts the process.
@@ -226,7 +228,7 @@ pub fn lies_down<M: Memory, H: Hall<M>>(
     Ok(!hall.lie_down(m, name)?)
 }
 
-/// The exit section. The last to leave lets the next in, if anybody waits.
+/// Runs the exit section. The last process to leave admits the next waiters, if any process waits.
 ///
 /// # Errors
 /// When the memory halts the process.
@@ -248,8 +250,8 @@ fn next<M: Memory, H: Hall<M>>(hall: &H, m: &mut M) -> Result<(), M::Halt> {
     attend(hall, m, line)
 }
 
-/// Leaves the line instead of going in, or the hall, if it might have gone in by now. Those behind
-/// may go in for it.
+/// Leaves the queue instead of entering, or releases if the process has been admitted by now.
+/// Waiters behind it may then enter.
 ///
 /// # Errors
 /// When the memory halts the process.

@@ -1,45 +1,45 @@
-//! Who is inside, in a word; who waits, in a line; and which of those may go in.
+//! The word for the processes inside, the queue of waiters, and which waiters may enter.
 
 use alloc::{collections::VecDeque, vec::Vec};
 
 use crate::{Local, Relabel, Session, plain_local};
 
-/// Who is inside: the session in the upper half, then whether anybody waits, then how many.
+/// The current session in the upper half, then whether a process waits, then how many are inside.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Inside(pub u64);
 
 plain_local!(Inside);
 
 impl Inside {
-    /// Nobody, and nobody waits.
+    /// No process is inside, and no process waits.
     pub const NOBODY: Self = Self(0);
-    /// Somebody waits.
+    /// The bit that says that a process waits.
     pub const WAITED: u64 = 1 << 31;
-    /// The most who can be inside at once.
+    /// The most processes that can be inside at once.
     pub const MOST: u64 = Self::WAITED - 1;
 
-    /// How many are inside.
+    /// Returns how many processes are inside.
     #[inline(always)]
     #[must_use]
     pub const fn count(self) -> u64 {
         self.0 & Self::MOST
     }
 
-    /// Whether anybody waits.
+    /// Returns whether a process waits.
     #[inline(always)]
     #[must_use]
     pub const fn is_waited_for(self) -> bool {
         self.0 & Self::WAITED != 0
     }
 
-    /// The session that is on, if anybody is inside.
+    /// Returns the current session, if a process is inside.
     #[inline(always)]
     #[must_use]
     pub const fn session(self) -> Session {
         Session((self.0 >> 32) as u32)
     }
 
-    /// Whether one who asks for the session may join those inside, whoever waits.
+    /// Returns whether a process of this session may join the processes inside, whatever the queue.
     #[inline(always)]
     #[must_use]
     pub const fn admits(self, session: Session) -> bool {
@@ -47,47 +47,48 @@ impl Inside {
             || (self.session().0 == session.0 && session.0 != OWN.0 && self.count() < Self::MOST)
     }
 
-    /// The same with so many more inside, of this session.
+    /// Returns the word with `more` more processes inside, of this session.
     #[inline(always)]
     #[must_use]
     pub const fn and(self, more: u64, session: Session) -> Self {
         Self((session.0 as u64) << 32 | self.0 & Self::WAITED | (self.count() + more))
     }
 
-    /// The same with somebody waiting, or nobody.
+    /// Returns the word that says that a process waits, or that none does.
     #[must_use]
     pub const fn waited_for(self, somebody: bool) -> Self {
         Self(self.0 & !Self::WAITED | if somebody { Self::WAITED } else { 0 })
     }
 }
 
-/// What to add when one leaves.
+/// What to add when a process leaves.
 pub(super) const LEAVES: u64 = u64::MAX;
 
-/// A session of one's own: everybody else's is another one, even if it has the same name.
+/// A session of a process's own. It differs from every other process's session, even from one of
+/// the same name.
 pub const OWN: Session = Session(u32::MAX);
 
-/// How those in line are let in.
+/// How waiters are admitted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct How {
-    /// How often one in line may be passed.
+    /// How often a waiter may be passed.
     pub(super) batching: u32,
-    /// A mutant's way.
+    /// A mutant's behaviour.
     pub(super) one_at_a_time: bool,
 }
 
-/// Who waits, in the order in which they came.
+/// The waiters, in the order in which they joined.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Line<N>(VecDeque<Waiting<N>>);
 
-/// Somebody in line.
+/// A waiter.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Waiting<N> {
-    /// Who it is.
+    /// Where the waiter is told that it may enter.
     pub name: N,
-    /// What it asks for.
+    /// The session that it asks for.
     pub session: Session,
-    /// How many who came later have gone in.
+    /// How many processes that joined later have entered.
     pub passed: u32,
 }
 
@@ -98,25 +99,25 @@ impl Local for Line<u32> {
 }
 
 impl<N> Line<N> {
-    /// Nobody.
+    /// The empty queue.
     pub const EMPTY: Self = Self(VecDeque::new());
 
-    /// How many there are.
+    /// Returns how many waiters there are.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is nobody.
+    /// Returns whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// All of them, in order.
+    /// Returns all waiters, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Waiting<N>> {
         self.0.iter()
     }
 
-    /// Puts somebody at the end.
+    /// Appends a waiter.
     pub fn push(&mut self, waiting: Waiting<N>) {
         self.0.push_back(waiting);
     }
@@ -129,13 +130,14 @@ impl<N> Line<N> {
         at.and_then(|at| self.0.remove(at)).is_some()
     }
 
-    /// Those who may go in, by where they stand, and the session that is then on.
+    /// Reports the position of each waiter that may enter, and returns the session that is then
+    /// current.
     fn joining(&self, inside: Inside, how: How, mut joins: impl FnMut(usize)) -> Session {
         let Some(first) = self.0.front() else { return inside.session() };
         let session = if inside.count() == 0 { first.session } else { inside.session() };
         let mut count = inside.count();
         let mut full = session == OWN && count > 0;
-        let mut room = None; // how many more those may be passed by who stay
+        let mut room = None; // how many more may pass the waiters that stay
         for (at, waiting) in self.0.iter().enumerate() {
             if full || room == Some(0) || count == Inside::MOST {
                 break;
@@ -153,14 +155,14 @@ impl<N> Line<N> {
         session
     }
 
-    /// Who is inside when those have gone in who may.
+    /// Returns the word for when all waiters that may enter have entered.
     pub(super) fn next(&self, inside: Inside, how: How) -> Inside {
         let mut count = 0;
         let session = self.joining(inside, how, |_| count += 1);
         inside.and(count, session).waited_for((count as usize) < self.len())
     }
 
-    /// Takes those out who may go in.
+    /// Removes the waiters that may enter, and returns their names.
     pub(super) fn let_in(&mut self, inside: Inside, how: How) -> Vec<N> {
         let mut joining = Vec::new();
         self.joining(inside, how, |at| joining.push(at));
@@ -223,7 +225,7 @@ mod tests {
         );
     }
 
-    /// Nobody is passed more often than batching says, however the sessions come.
+    /// No waiter is passed more often than batching says, in any order of sessions.
     #[test]
     fn nobody_is_passed_too_often() {
         let mut line = line(&[B, A, OWN, A, A, A]);
@@ -231,7 +233,7 @@ mod tests {
         assert_eq!(line.let_in(inside, TWO), [1, 3]);
         let left: Vec<_> = line.iter().map(|waiting| (waiting.name, waiting.passed)).collect();
         assert_eq!(left, [(0, 2), (2, 1), (4, 0), (5, 0)]);
-        // Whoever has been passed as often is not passed again, and does not pass.
+        // A waiter that has been passed that often is not passed again, and does not pass.
         assert_eq!(line.let_in(Inside::NOBODY.and(1, A), TWO), []);
         assert_eq!(line.let_in(Inside::NOBODY, TWO), [0]);
         assert_eq!(line.let_in(Inside::NOBODY, TWO), [2]);

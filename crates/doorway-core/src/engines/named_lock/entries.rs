@@ -1,4 +1,4 @@
-//! Entries of the process table: how a process comes to own one, hands it over, and gives it back.
+//! Entries of the process table: how a process claims one, hands it over and gives it back.
 
 use core::ops::Range;
 
@@ -6,7 +6,7 @@ use super::{Mortal, Owner, Table};
 use crate::CompareAndSwap;
 
 impl Table {
-    /// Claims an entry without an owner out of these, with the table lock.
+    /// Claims an entry without an owner out of `entries`, with the table lock.
     ///
     /// # Errors
     /// When the memory halts the process.
@@ -27,7 +27,7 @@ impl Table {
         Ok(vacant)
     }
 
-    /// Claims an entry of a dead process out of these, with the table lock.
+    /// Claims an entry of a dead process out of `entries`, with the table lock.
     ///
     /// # Errors
     /// When the memory halts the process.
@@ -45,7 +45,7 @@ impl Table {
             if !m.is_dead(owner, self.deaths(owner.process()))? {
                 return Ok(false);
             }
-            // It may have been handed over meanwhile, to a process that lives.
+            // Its owner may have handed it over meanwhile, to a live process.
             let takes_anyway = m.mutant("claims-from-any-owner");
             Ok(m.mutant("claims-without-clearing") || self.reclaim(m, i, owner)? || takes_anyway)
         })?;
@@ -72,7 +72,8 @@ impl Table {
             return Ok(None);
         }
         m.line(39);
-        // First the number: recovery reads the entries below it, and this one may be waiting soon.
+        // First the number: recovery reads the entries below it, and this entry may be waiting
+        // soon.
         if !m.mutant("claims-beyond-the-used") {
             m.write(self.used, used as u32 + 1)?;
         }
@@ -81,8 +82,8 @@ impl Table {
         Ok(Some(used))
     }
 
-    /// Hands an entry over to another process, without the table lock. Returns whether it still was
-    /// `from`'s: another process may have found that one dead.
+    /// Hands an entry over to another process, without the table lock. Returns whether the entry
+    /// was still `from`'s: another process may have found `from` dead.
     ///
     /// # Errors
     /// When the memory halts the process.
@@ -103,8 +104,8 @@ impl Table {
     }
 
     /// Releases the slot of an entry that may be handed over at this moment, with the table lock,
-    /// and gives the entry back. Returns `false`, and changes nothing, if it is not the owner's any
-    /// more. The compare-and-swap competes with that of [`hand_over`](Self::hand_over): one of the
+    /// and gives the entry back. Returns `false`, and changes nothing, if `me` no longer owns the
+    /// entry. The compare-and-swap competes with that of [`hand_over`](Self::hand_over): one of the
     /// two fails.
     ///
     /// # Errors
@@ -124,7 +125,7 @@ impl Table {
         Ok(true)
     }
 
-    /// Gives an idle entry back, with the table lock: its owner has no more use for it.
+    /// Gives an idle entry back, with the table lock: its owner no longer needs it.
     ///
     /// # Errors
     /// When the memory halts the process.

@@ -1,17 +1,16 @@
-//! The fast path: where no other process is, one compare-and-swap acquires a slot and one releases
-//! it.
+//! The uncontended fast path: one compare-and-swap to acquire, one to release.
 //!
 //! While the fast path is not closed, its word alone says which process holds: none, or one entry.
-//! The entries, the tally and the free slots say that all are idle and everything is free. A
-//! process that takes the table lock closes the fast path first, and then the entries say all. An
-//! entry that holds on the fast path is written down before that, and the word says so meanwhile
-//! ([`FastPath::Closing`]): a process that dies there leaves the word like that, and the next
-//! process with the table lock does the same again. A process that releases the table lock opens
-//! the fast path if no process holds or waits.
+//! The entries, the tally and the free slots then say that all entries are idle and all slots are
+//! free. A process that takes the table lock closes the fast path first; from then on the entries
+//! say all. Before that, it writes the holder on the fast path into the holder's entry. The word
+//! says so meanwhile ([`FastPath::Closing`]): if the process dies there, the word stays like that,
+//! and the next process with the table lock repeats the write. A process that releases the table
+//! lock opens the fast path if no process holds or waits.
 //!
-//! A process reads the slot before the compare-and-swap that acquires it. The slot is right if that
-//! succeeds: the slot changes only with the table lock, which closes the fast path, and every time
-//! the fast path is opened it has a ticket that it never had before.
+//! A process reads the slot before the compare-and-swap that acquires it. If the compare-and-swap
+//! succeeds, the slot is right: the slot changes only with the table lock, which closes the fast
+//! path, and every time the fast path is opened it has a ticket that it never had before.
 
 use core::ops::ControlFlow::{Break, Continue};
 
@@ -22,9 +21,9 @@ use super::{
 use crate::{CompareAndSwap, Registers, Session, Ticket};
 
 impl Table {
-    /// Acquires a slot on the fast path if that is open: the whole doorway. With an entry of its
-    /// own; where there are sessions, with one whose number [stands for](Self::stands_for) the
-    /// session.
+    /// Acquires a slot on the fast path if the fast path is open: the whole doorway. `entry`
+    /// returns an entry of the process's own. In a lock with sessions, the entry's number
+    /// [stands for](Self::stands_for) the session.
     ///
     /// # Errors
     /// When the memory halts the process.
@@ -37,7 +36,7 @@ impl Table {
         m.line(34);
         let open = m.read(self.fast)?;
         let FastPath::Open(ticket) = open else { return Ok(None) };
-        // Not before: until the fast path was open, the entry may have been another process's.
+        // Not before: until the fast path was open, another process may have owned the entry.
         let Some(entry) = entry(m)? else { return Ok(None) };
         m.line(35);
         let slot = m.read(self.fast_slot)?;
@@ -53,7 +52,7 @@ impl Table {
             .then_some((entry, Place { ticket, slot: Some(slot), recovered: false, fast: true })))
     }
 
-    /// Releases the slot on the fast path, if that has not been closed; returns whether it has.
+    /// Releases the slot on the fast path unless the fast path is closed; returns whether it did.
     ///
     /// # Errors
     /// When the memory halts the process.
@@ -118,7 +117,7 @@ impl Table {
         })
     }
 
-    /// Writes into its entry that a process holds a slot on the fast path, and closes that.
+    /// Writes the holder of a slot on the fast path into its entry, and closes the fast path.
     fn write_down<M: Registers>(
         &self,
         m: &mut M,
@@ -146,9 +145,9 @@ impl Table {
         m.write(self.fast, FastPath::Closed(ticket.succ()))
     }
 
-    /// Opens the fast path if no process holds or waits, with the table lock. Not if the last
-    /// holder of the next slot died with it: the next holder has to learn that, and does not on the
-    /// fast path.
+    /// Opens the fast path if no process holds or waits, with the table lock. Keeps it closed if
+    /// the last holder of the next slot died with the slot: the next holder has to learn that, and
+    /// does not on the fast path.
     #[inline(always)]
     pub(super) fn open<M: Registers>(&self, m: &mut M) -> Result<(), M::Halt> {
         m.line(23);
@@ -170,8 +169,9 @@ impl Table {
         m.write(self.fast_slot, slot)?;
         let ticket = m.read(self.fast)?.ticket();
         m.line(37);
-        // One ticket is skipped. Otherwise the compare-and-swap of a process that read the slot
-        // before the fast path was closed would succeed now, although the slot may be another one.
+        // One ticket is skipped. Otherwise a process could have read the slot before the fast path
+        // was closed, and its compare-and-swap would succeed now, although the slot may be a
+        // different one.
         let next = if m.mutant("opens-with-an-old-ticket") { ticket } else { ticket.succ() };
         m.write(self.fast, FastPath::Open(next))
     }

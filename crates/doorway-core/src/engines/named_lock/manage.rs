@@ -6,24 +6,24 @@ use crate::CompareAndSwap;
 /// Why a lock is not removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotRemoved {
-    /// It has been removed before.
+    /// The lock has been removed before.
     Already,
     /// Processes hold slots or wait for them.
     Busy {
-        /// How many hold.
+        /// How many processes hold a slot.
         holders: u16,
-        /// How many wait.
+        /// How many processes wait.
         waiting: u16,
     },
 }
 
 impl Table {
-    /// Changes the number of slots, or whether slots are granted, with the table lock; then
+    /// Changes the number of slots, or whether slots are granted, with the table lock. Then
     /// rebuilds the bookkeeping and grants what can be granted. Returns `false`, and changes
     /// nothing, if the lock has been removed.
     ///
-    /// A process that is killed before it has rebuilt leaves the table lock behind, and the process
-    /// that takes it over rebuilds.
+    /// A process that is killed before it has rebuilt leaves the table lock behind. The process
+    /// that takes the table lock over rebuilds.
     ///
     /// # Errors
     /// When the memory halts the process.
@@ -49,8 +49,8 @@ impl Table {
     }
 
     /// Marks the lock as removed, with the table lock, unless processes hold or wait. From this one
-    /// write on no slot is granted, by any path: a process that has the file open finds no slot,
-    /// and learns why.
+    /// write on no slot is granted on any path. A process that has the file open gets no slot, and
+    /// learns why.
     ///
     /// # Errors
     /// When the memory halts the process.

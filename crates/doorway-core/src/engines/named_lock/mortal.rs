@@ -1,14 +1,14 @@
-//! What the engine asks of its memory besides accesses: which processes are dead, and sleep.
+//! What the engine needs from its memory besides accesses: detection of dead processes, and sleep.
 
 use super::{Owner, State};
 use crate::{Register, Registers};
 
-/// Memory of processes that may be killed at any step, and can be found dead by others.
+/// Memory of processes that may be killed at any step, and whose deaths other processes can detect.
 ///
-/// Natively the operating system says which processes are dead. In the lab a register says it,
-/// which counts how often a process has died.
+/// Natively the operating system says which processes are dead. In the lab a register says it: it
+/// counts how often a process has died.
 pub trait Mortal: Registers {
-    /// Whether a process is dead. A dead process stays dead. `deaths` counts its deaths.
+    /// Returns whether a process is dead. A dead process stays dead. `deaths` counts its deaths.
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
@@ -17,8 +17,8 @@ pub trait Mortal: Registers {
         self.test(deaths, |deaths| deaths != owner.life())
     }
 
-    /// The same, of a process that is most likely alive: it may take some rounds of waiting until
-    /// this returns `true`.
+    /// Returns whether a process is dead that is most likely alive. It may take some rounds of
+    /// waiting until this returns `true`.
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
@@ -27,19 +27,19 @@ pub trait Mortal: Registers {
         self.is_dead(owner, deaths)
     }
 
-    /// Sleeps until the state is no longer `seen`, or for a while. Returns whether it is time to
-    /// look for dead processes.
+    /// Sleeps until the state is no longer `seen`, or for a limited time. Returns whether it is
+    /// time to look for dead processes.
     ///
     /// # Errors
-    /// When the wait is given up, in memories that can.
+    /// In some memories, when the wait is given up.
     #[inline]
     fn sleep(&mut self, state: Register<State>, seen: State) -> Result<bool, Self::Halt> {
         let _ = (state, seen);
         Ok(true)
     }
 
-    /// Wakes the process that sleeps until this state changes, which it has. Nothing depends on it
-    /// but how soon the process goes on.
+    /// Wakes the process that sleeps until this state changes; the state has changed. Correctness
+    /// does not depend on it, only how soon the process goes on.
     #[inline]
     fn wake(&mut self, state: Register<State>) {
         let _ = state;

@@ -1,4 +1,4 @@
-//! Broken versions of the engine. Most are caught where processes are killed, some without.
+//! Broken versions of the engine. Most are caught in settings with kills, some without.
 
 use crate::{ANY_NUMBER, Fate, Mutant, Property, Setting};
 
@@ -11,7 +11,7 @@ const fn mutant(
     Mutant { name, change, fate: Fate::breaks_in(property, setting) }
 }
 
-/// Two processes and a slot, two passages each, any of which may end by a kill.
+/// Two processes and one slot, two passages each. A kill may end any passage.
 const TWO: Setting = Setting::slots(2, 1).passages(2).kills(ANY_NUMBER);
 /// Three processes and two slots, one passage each.
 const THREE: Setting = Setting::slots(3, 2).passages(1).kills(ANY_NUMBER);
@@ -152,7 +152,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     ),
 ];
 
-/// Two processes that ask for one of two sessions.
+/// Two processes that each ask for one of two sessions.
 const TWO_SESSIONS: Setting = Setting::group(2, 2).passages(2);
 
 pub(super) const OF_GROUPS: &[Mutant] = &[

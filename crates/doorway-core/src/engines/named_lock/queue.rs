@@ -1,5 +1,5 @@
-//! The queue of waiting entries: a list, in the order of their tickets. All of it needs the table
-//! lock.
+//! The queue of waiting entries: a list, in the order of their tickets. All operations need the
+//! table lock.
 
 use core::ops::ControlFlow::{Break, Continue};
 
@@ -10,7 +10,7 @@ use super::{
 use crate::Registers;
 
 impl Table {
-    /// Puts an entry at the back.
+    /// Appends an entry at the back.
     pub(super) fn append<M: Registers>(&self, m: &mut M, entry: usize) -> Result<(), M::Halt> {
         m.line(44);
         let ends = m.read(self.ends)?;
@@ -23,7 +23,7 @@ impl Table {
         m.write(self.ends, Ends { front, back: Link::to(entry) })
     }
 
-    /// Takes an entry out. Returns the entry that was behind it.
+    /// Removes an entry. Returns the entry that was behind it.
     #[inline(always)]
     pub(super) fn unlink<M: Registers + Mortal>(
         &self,
@@ -63,7 +63,7 @@ impl Table {
             let link = m.read(self.next.at(before))?;
             Ok(if link == Link::to(entry) { Break((at, true)) } else { Continue((link, false)) })
         })?;
-        // The entry is not in the queue only in a damaged table.
+        // Only in a damaged table is the entry not in the queue.
         let Some(before) = at.entry().filter(|_| found) else { return Ok(()) };
         m.line(87);
         m.write(self.next.at(before), next)?;

@@ -1,4 +1,4 @@
-//! Recovery from deaths: watching for them, reclaiming what the dead had, rebuilding the
+//! Recovery from deaths: watching for deaths, reclaiming what dead processes had, rebuilding the
 //! bookkeeping.
 
 use alloc::vec::Vec;
@@ -12,9 +12,9 @@ use crate::{CompareAndSwap, Set, Ticket, others};
 /// The processes whose deaths concern a waiter.
 #[derive(Clone, Debug)]
 pub struct Watched {
-    /// Their entries: the waiter right ahead, or the holders.
+    /// The entries of these processes: the waiter right ahead, or the holders.
     pub entries: Set,
-    /// No process waits ahead.
+    /// Whether no process waits ahead.
     pub is_front: bool,
 }
 
@@ -70,7 +70,7 @@ impl Table {
         self.write_free(m, used, tally, &taken)
     }
 
-    /// Writes the queue of these entries, in this order.
+    /// Writes the queue: these entries, in this order.
     fn write_queue<M: CompareAndSwap>(
         &self,
         m: &mut M,
@@ -89,8 +89,8 @@ impl Table {
         m.write(self.ends, Ends { front: end(waiting.first()), back: end(waiting.last()) })
     }
 
-    /// Writes the slots that are not taken onto the stack, and the tally. At positions beyond the
-    /// used entries the slots are where they always are.
+    /// Writes the slots that are not taken onto the stack, and writes the tally. At positions
+    /// beyond the used entries, the slots never move.
     fn write_free<M: CompareAndSwap>(
         &self,
         m: &mut M,
@@ -110,11 +110,12 @@ impl Table {
         m.write(self.tally, tally)
     }
 
-    /// Looks for deaths that concern a waiter, and reclaims what the dead had: the process with the
-    /// table lock; and the waiter right ahead, or, at the front of the queue, the holders.
+    /// Looks for deaths that concern a waiter, and reclaims what the dead processes had. Watches
+    /// the process with the table lock, and the waiter right ahead, or, at the front of the queue,
+    /// the holders.
     ///
-    /// All deaths are found that way: a waiter behind a dead one takes its place, and so on to the
-    /// front.
+    /// All deaths are found that way: a waiter behind a dead waiter takes its place, and so on to
+    /// the front.
     ///
     /// # Errors
     /// When the memory halts the process.
@@ -130,8 +131,8 @@ impl Table {
         m.each(watched.entries.iter(), |m, i| self.watch_entry(m, me, i))
     }
 
-    /// Returns the entries that a waiter watches. Goes by the tickets: the queue may be half
-    /// changed, by a process that was killed.
+    /// Returns the entries that a waiter watches. Uses the tickets and not the queue: a killed
+    /// process may have left the queue half changed.
     ///
     /// # Errors
     /// When the memory halts the process.
@@ -185,7 +186,7 @@ impl Table {
         })
     }
 
-    /// Takes the table lock from its owner if that is dead.
+    /// Takes the table lock from its owner if the owner is dead.
     fn watch_table_lock<M: CompareAndSwap + Mortal>(
         &self,
         m: &mut M,
@@ -238,7 +239,7 @@ impl Table {
         self.unlock(m)
     }
 
-    /// The same, with the table lock. Returns whether the entry still was that owner's.
+    /// Reclaims an entry, with the table lock. Returns whether it still belonged to `owner`.
     pub(super) fn reclaim<M: CompareAndSwap + Mortal>(
         &self,
         m: &mut M,
@@ -246,7 +247,7 @@ impl Table {
         owner: Owner,
     ) -> Result<bool, M::Halt> {
         m.line(70);
-        // Another process may have done so already, and the entry be another's now.
+        // Another process may have reclaimed it already, and a third process may own it now.
         if m.compare_and_swap(self.owner.at(entry), Some(owner), None)? != Some(owner)
             && !m.mutant("reclaims-from-any-owner")
         {

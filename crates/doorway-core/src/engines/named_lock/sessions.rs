@@ -1,20 +1,21 @@
-//! Numbers for sessions. The engine does not compare the names of sessions, only numbers: a number
-//! stands for a session for as long as a process holds or waits with it.
+//! Numbers for sessions. The engine compares numbers, not the names of sessions. A number stands
+//! for a session for as long as a process holds or waits with it.
 //!
-//! Every entry has a number of its own, with which its owner uses the fast path, if the number
-//! stands for the session that it asks for. It stands for that while the fast path is open. Where
-//! no process holds or waits, a number is given another meaning by the owner of its entry only,
-//! which then takes a ticket. Where a process does, a ticket has been taken since the fast path was
-//! open. A process that saw the fast path open before that finds another ticket in its word.
+//! Every entry has a number of its own. Its owner uses the fast path with this number if the number
+//! stands for the session that the owner asks for. The number stands for that session while the
+//! fast path is open. While no process holds or waits, only the owner of an entry gives its number
+//! another meaning, and then takes a ticket. If a process holds or waits, a ticket has been taken
+//! since the fast path was open. A process that saw the fast path open before that finds another
+//! ticket in its word.
 
 use core::ops::ControlFlow::{Break, Continue};
 
 use super::{Table, values::State};
 use crate::{Memory, Registers, Session, Set};
 
-/// The session that a process asks for. What numbers stand for is kept outside of the engine.
+/// The session that a process asks for. The meaning of numbers is kept outside of the engine.
 pub trait Name<M: Memory>: Sync {
-    /// Whether this number stands for the session.
+    /// Returns whether this number stands for the session.
     ///
     /// # Errors
     /// When the memory halts the process.
@@ -27,7 +28,7 @@ pub trait Name<M: Memory>: Sync {
     fn set(&self, m: &mut M, number: Session) -> Result<(), M::Halt>;
 }
 
-/// The number of an entry: never another's while no process holds or waits.
+/// Returns the number of an entry: no other entry has it while no process holds or waits.
 #[inline(always)]
 pub(super) const fn own_number(entry: usize) -> Session {
     Session(entry as u32 + 1)
@@ -40,8 +41,8 @@ impl Table {
         if self.has_sessions { own_number(entry) } else { Session(1) }
     }
 
-    /// Whether the number of the entry stands for this session, so that its owner may use the fast
-    /// path. For [`enter_fast`](Self::enter_fast).
+    /// Returns whether the entry's number stands for this session, so that its owner may use the
+    /// fast path. For [`enter_fast`](Self::enter_fast).
     ///
     /// # Errors
     /// When the memory halts the process.
@@ -56,7 +57,7 @@ impl Table {
         Ok(name.is(m, own_number(entry))? || m.mutant("enters-for-any-session"))
     }
 
-    /// Whether a process that asks for this would be granted a slot at once, with the table lock.
+    /// Returns whether a request for this session would be granted at once, with the table lock.
     ///
     /// # Errors
     /// When the memory halts the process.
@@ -66,9 +67,9 @@ impl Table {
         Ok(welcome && (tally.inside() == 0 || !self.has_sessions || name.is(m, tally.session())?))
     }
 
-    /// Returns the number of the session that is asked for, with the table lock: the number of the
-    /// holders and waiters that have asked for the same, or else one that none of them has. To be
-    /// followed by [`enter`](Self::enter) before the table lock is released.
+    /// Returns the number of the requested session, with the table lock: the number of the holders
+    /// and waiters that have asked for the same session, or else a number that no holder or waiter
+    /// has. The caller calls [`enter`](Self::enter) before it releases the table lock.
     ///
     /// # Errors
     /// When the memory halts the process.
@@ -84,7 +85,7 @@ impl Table {
         }
         m.line(46);
         let tally = m.read(self.tally)?;
-        // Mostly the holders have the same session, or there are none.
+        // Usually the holders have the same session, or there are no holders.
         if tally.inside() > 0 && name.is(m, tally.session())? {
             return Ok(tally.session());
         }
@@ -97,8 +98,8 @@ impl Table {
         if let Some(i) = same {
             return Ok(own_number(i));
         }
-        // There are as many numbers as entries, and this entry has asked for none, unless the table
-        // is damaged.
+        // There are as many numbers as entries, and this entry has asked for none. Only a damaged
+        // table differs.
         let own = !asked.contains(entry) || m.mutant("takes-its-own-number");
         let other = (0..self.entries).find(|&i| !asked.contains(i));
         let number = own_number(if own { entry } else { other.unwrap_or(entry) });
@@ -107,8 +108,8 @@ impl Table {
         Ok(number)
     }
 
-    /// Returns the numbers that the holders and waiters have asked for: number `i + 1` as `i`. So
-    /// many entries hold or wait.
+    /// Returns the numbers that the holders and waiters have asked for: number `i + 1` as `i`.
+    /// `present` entries hold or wait.
     #[cold]
     #[inline(never)]
     fn asked<M: Registers>(&self, m: &mut M, present: u16) -> Result<Set, M::Halt> {

@@ -1,10 +1,11 @@
 //! The registers of a named lock, and the operations of a passage: enter, wait, release, abandon.
 //!
 //! Every process that uses the lock owns an *entry* of the process table. One word of the entry,
-//! its state, says all that matters of the process, and one write changes it: idle, waiting with a
-//! ticket, or holding with a ticket. The rest is bookkeeping: the queue, the free slots, the tally.
-//! A process changes it with the *table lock*, and the process that takes the table lock from a
-//! dead one derives it again from the entries. So it does not matter where that one died.
+//! its state, says all that matters about the process, and one write changes it: idle, waiting with
+//! a ticket, or holding with a ticket. The rest is bookkeeping: the queue, the free slots, the
+//! tally. A process changes the bookkeeping with the *table lock*. A process that takes the table
+//! lock from a dead process derives the bookkeeping again from the entries. So it does not matter
+//! at which step the dead process died.
 //!
 //! A process that finds the lock unused does not need the table lock: see
 //! [`fast_path`](super::fast_path).
@@ -15,7 +16,7 @@ use super::values::{Ends, FastPath, Link, Owner, Place, State};
 use super::{Mortal, Tally};
 use crate::{Array, CompareAndSwap, Home, Homes, Layout, Register, Registers, Session, Ticket};
 
-/// The registers. Those of entry `i` live with process `i`, and so does what is kept of slot `i`.
+/// The registers. Those of entry `i` live with process `i`, and so do those of slot `i`.
 #[derive(Debug)]
 pub struct Table {
     pub(super) entries: usize,
@@ -25,33 +26,34 @@ pub struct Table {
     pub(super) fast: Register<FastPath>,
     /// The slot of the fast path.
     pub(super) fast_slot: Register<u32>,
-    /// The process that changes the bookkeeping.
+    /// The process that has the table lock and may change the bookkeeping.
     pub(super) table_lock: Register<Option<Owner>>,
     pub(super) tally: Register<Tally>,
     /// The ends of the queue.
     pub(super) ends: Register<Ends>,
-    /// How many entries have ever been used: the others have no owner, and need not be read.
+    /// How many entries have ever been used. All other entries have no owner and need not be read.
     pub(super) used: Register<u32>,
     pub(super) owner: Array<Option<Owner>>,
     pub(super) state: Array<State>,
-    /// The session that the process asks for; written before it waits.
+    /// The session that the process asks for. The process writes it before it waits.
     pub(super) session: Array<Session>,
-    /// The slot that the process holds; written before it holds.
+    /// The slot that the process holds. It is written before the process holds it.
     pub(super) slot: Array<u32>,
     /// The next entry of the queue.
     pub(super) next: Array<Link>,
-    /// The stack of free slots: free are those from [`Tally::top`] on. What is kept of each is its
-    /// difference to its position, so that zeros are all slots, the lowest on top.
+    /// The stack of free slots: the positions from [`Tally::top`] on are free. A register holds the
+    /// difference of the slot to its position, so that zeros stand for all slots, with the lowest
+    /// on top.
     pub(super) free: Array<u32>,
-    /// The slot's last holder died with it.
+    /// Whether the slot's last holder died with it.
     pub(super) orphaned: Array<bool>,
-    /// How often the process has died, where the memory does not know better.
+    /// How often the process has died, for a memory that does not know better.
     pub(super) deaths: Array<u64>,
 }
 
 impl Table {
-    /// A table with so many entries and slots; of the latter at most as many. What belongs to no
-    /// entry lives at `home`.
+    /// Returns a table with this many entries, and at most as many slots. Registers that belong to
+    /// no entry live at `home`.
     pub fn new(
         layout: &mut Layout,
         entries: usize,
@@ -99,80 +101,82 @@ impl Table {
         self.entries
     }
 
-    /// The process that has the table lock.
+    /// Returns the register with the process that has the table lock.
     #[inline(always)]
     pub fn table_lock(&self) -> Register<Option<Owner>> {
         self.table_lock
     }
 
-    /// The word of the fast path.
+    /// Returns the word of the fast path.
     #[inline(always)]
     pub fn fast(&self) -> Register<FastPath> {
         self.fast
     }
 
-    /// The slot of the fast path.
+    /// Returns the register with the slot of the fast path.
     #[inline(always)]
     pub fn fast_slot(&self) -> Register<u32> {
         self.fast_slot
     }
 
-    /// How many wait and hold while the fast path is closed, and the lock's settings.
+    /// Returns the word that counts waiters and holders while the fast path is closed, and the
+    /// settings.
     #[inline(always)]
     pub fn tally(&self) -> Register<Tally> {
         self.tally
     }
 
-    /// The ends of the queue.
+    /// Returns the register with the ends of the queue.
     #[inline(always)]
     pub fn ends(&self) -> Register<Ends> {
         self.ends
     }
 
-    /// How many entries have ever been used.
+    /// Returns the register that counts the entries that have ever been used.
     #[inline(always)]
     pub fn used(&self) -> Register<u32> {
         self.used
     }
 
-    /// The owner of an entry.
+    /// Returns the register with the owner of an entry.
     #[inline(always)]
     pub fn owner(&self, entry: usize) -> Register<Option<Owner>> {
         self.owner.at(entry)
     }
 
-    /// What the owner of an entry does.
+    /// Returns the register with the state of an entry's owner.
     #[inline(always)]
     pub fn state(&self, entry: usize) -> Register<State> {
         self.state.at(entry)
     }
 
-    /// The session that the owner of an entry has asked for, unless the entry is idle.
+    /// Returns the register with the session that an entry's owner has asked for, unless it is
+    /// idle.
     #[inline(always)]
     pub fn session(&self, entry: usize) -> Register<Session> {
         self.session.at(entry)
     }
 
-    /// The slot of an entry that holds one.
+    /// Returns the register with the slot of an entry that holds one.
     #[inline(always)]
     pub fn slot(&self, entry: usize) -> Register<u32> {
         self.slot.at(entry)
     }
 
-    /// The entry behind this one in the queue.
+    /// Returns the link to the entry behind this entry in the queue.
     #[inline(always)]
     pub fn next(&self, entry: usize) -> Register<Link> {
         self.next.at(entry)
     }
 
-    /// A position of the stack of free slots: how far the slot there is from its position.
+    /// Returns a position of the stack of free slots: how far the slot there is from its position.
     pub fn free(&self, at: usize) -> Register<u32> {
         self.free.at(at)
     }
 
-    /// How often process `p` has died.
+    /// Returns the register that counts how often process `p` has died.
     pub fn deaths(&self, p: usize) -> Register<u64> {
-        self.deaths.at(p.min(self.entries)) // a damaged table may say anything
+        self.deaths.at(p.min(self.entries - 1)) // a damaged table may say anything
     }
 
     /// Reads how many entries have ever been used.
@@ -227,7 +231,7 @@ impl Table {
             }
             let ends = m.read(self.ends)?;
             let heir = if m.mutant("grants-the-last") { ends.back } else { ends.front };
-            // The queue is empty or its front does not wait only in a damaged table.
+            // Only in a damaged table is the queue empty or its front not waiting.
             let Some(heir) = heir.entry() else { return Ok(Break(())) };
             m.line(21);
             let State::Waiting(ticket) = m.read(self.state.at(heir))? else { return Ok(Break(())) };
@@ -243,7 +247,7 @@ impl Table {
         })
     }
 
-    /// Gives a free slot to an entry, with the table lock. Returns the slot, and whether its last
+    /// Grants a free slot to an entry, with the table lock. Returns the slot, and whether its last
     /// holder died with it.
     #[inline(always)]
     fn admit<M: Registers>(
@@ -297,7 +301,7 @@ impl Table {
         Ok(Place { slot: Some(slot), recovered, ..place })
     }
 
-    /// Makes an entry that waits or holds idle, with the table lock, and grants what that frees.
+    /// Makes a waiting or holding entry idle, with the table lock, and grants what that frees.
     ///
     /// # Errors
     /// When the memory halts the process.
@@ -312,8 +316,8 @@ impl Table {
         let mut tally = m.read(self.tally)?;
         match slot {
             None => {
-                // Another process is ahead of the one behind it now, or none is: it has to watch
-                // others.
+                // The entry behind now has another process ahead of it, or none: it has to watch
+                // different processes.
                 if let Some(behind) = self.unlink(m, entry)? {
                     m.wake(self.state.at(behind));
                 }
@@ -321,7 +325,7 @@ impl Table {
             }
             Some(slot) => {
                 tally = tally.one_less_inside();
-                // The slot is no more if there are fewer slots now.
+                // The slot no longer exists if there are fewer slots now.
                 if slot < u32::from(tally.slots()) {
                     tally = tally.one_more_free();
                     m.line(81);
@@ -338,7 +342,7 @@ impl Table {
         }
     }
 
-    /// Releases the slot of an entry, with the table lock taken and released here.
+    /// Releases the slot of an entry. Takes and releases the table lock.
     ///
     /// # Errors
     /// When the memory halts the process.
@@ -373,7 +377,7 @@ impl Table {
             State::Holding { recovered, .. } => {
                 let slot = m.read(self.slot.at(entry))?;
                 if recovered {
-                    // This process has not learned of the death: the next holder has to.
+                    // This process has not learned of the death, so the next holder has to.
                     m.line(91);
                     m.write(self.orphaned.at(slot as usize), true)?;
                 }

@@ -1,5 +1,5 @@
-//! The table lock: held by one process for a few dozen instructions, taken over from a process that
-//! died with it.
+//! The table lock: a process holds it for a few dozen instructions. If the process dies with it,
+//! another process takes it over.
 
 use core::ops::ControlFlow::{Break, Continue};
 
@@ -7,9 +7,9 @@ use super::{Mortal, Owner, Table};
 use crate::{CompareAndSwap, Registers};
 
 impl Table {
-    /// Takes the table lock, from a dead process if need be: then everything is
-    /// [rebuilt](Self::rebuild), and slots are granted that the dead process did not come to grant.
-    /// Closes the fast path.
+    /// Takes the table lock, from a dead process if need be. In that case,
+    /// [rebuilds](Self::rebuild) the bookkeeping and grants the slots that the dead process did not
+    /// grant. Closes the fast path.
     ///
     /// # Errors
     /// When the memory halts the process.
@@ -60,7 +60,7 @@ impl Table {
         })
     }
 
-    /// Puts everything in order after a process that died with the table lock.
+    /// Restores the bookkeeping after a process that died with the table lock.
     #[cold]
     fn recover<M: CompareAndSwap + Mortal>(&self, m: &mut M) -> Result<(), M::Halt> {
         if !m.mutant("rebuilds-nothing") {
@@ -69,7 +69,7 @@ impl Table {
         if m.mutant("recovers-without-granting") { Ok(()) } else { self.grant(m) }
     }
 
-    /// Releases the table lock. If no process holds or waits, the fast path is open then.
+    /// Releases the table lock. Opens the fast path before that, if no process holds or waits.
     ///
     /// # Errors
     /// When the memory halts the process.

@@ -1,4 +1,4 @@
-//! What is counted of a lock, and what it allows, in one word.
+//! The counts of a lock and its settings, in one word.
 
 use core::fmt;
 
@@ -28,7 +28,7 @@ impl Tally {
     const DRAINED: u32 = 5 * Self::WIDTH;
     const REMOVED: u32 = Self::DRAINED + 1;
 
-    /// So many slots, all free.
+    /// Returns a tally of `slots` slots, all free.
     #[must_use]
     pub const fn new(slots: u16) -> Self {
         Self(0).with_slots(slots).with_free(slots)
@@ -79,85 +79,85 @@ impl Tally {
         self.number(Self::SLOTS)
     }
 
-    /// Whether the lock is drained: no slot is granted. A setting, too.
+    /// Returns whether the lock is drained: no slot is granted. A setting, too.
     #[inline(always)]
     #[must_use]
     pub const fn drained(self) -> bool {
         self.0 >> Self::DRAINED & 1 != 0
     }
 
-    /// Whether the lock has been removed: no slot is ever granted again. A setting, too.
+    /// Returns whether the lock has been removed: no slot is ever granted again. A setting, too.
     #[inline(always)]
     #[must_use]
     pub const fn removed(self) -> bool {
         self.0 >> Self::REMOVED & 1 != 0
     }
 
-    /// The same, removed.
+    /// Returns the tally of a removed lock.
     #[must_use]
     pub const fn with_removed(self) -> Self {
         Self(self.0 | 1 << Self::REMOVED)
     }
 
-    /// The same with so many slots.
+    /// Returns the tally with this many slots.
     #[must_use]
     pub const fn with_slots(self, slots: u16) -> Self {
         self.with(Self::SLOTS, slots)
     }
 
-    /// The same, drained or not.
+    /// Returns the tally, drained or not.
     #[must_use]
     pub const fn with_drained(self, drained: bool) -> Self {
         Self(self.0 & !(1 << Self::DRAINED) | (drained as u64) << Self::DRAINED)
     }
 
-    /// The same with so many free slots.
+    /// Returns the tally with this many free slots.
     pub(super) const fn with_free(self, free: u16) -> Self {
         self.with(Self::FREE, free)
     }
 
-    /// The settings alone, with nothing counted.
+    /// Returns the settings alone, with nothing counted.
     pub(super) const fn settings(self) -> Self {
         Self(self.0 & (1 << Self::DRAINED | 1 << Self::REMOVED)).with_slots(self.slots())
     }
 
-    /// Whether no process holds or waits, and a newcomer would be granted a slot.
+    /// Returns whether no process holds or waits, and a new process would be granted a slot.
     #[inline(always)]
     pub(super) const fn is_quiet(self) -> bool {
         self.waiting() == 0 && self.inside() == 0 && self.has_room()
     }
 
-    /// One more waits.
+    /// Counts one more waiter.
     #[inline(always)]
     pub(super) const fn one_more_waits(self) -> Self {
         Self(self.0.wrapping_add(1))
     }
 
-    /// One less waits, if any did.
+    /// Counts one waiter less, if there was one.
     #[inline(always)]
     pub(super) const fn one_less_waits(self) -> Self {
         if self.waiting() == 0 { self } else { Self(self.0 - 1) }
     }
 
-    /// One more holds a slot, and all holders are of this session.
+    /// Counts one more holder, and records that all holders are of this session.
     #[inline(always)]
     pub(super) const fn one_more_inside(self, session: Session) -> Self {
         Self(self.0.wrapping_add(1 << Self::INSIDE)).with(Self::SESSION, session.0 as u16)
     }
 
-    /// One less holds a slot, if any did.
+    /// Counts one holder less, if there was one.
     #[inline(always)]
     pub(super) const fn one_less_inside(self) -> Self {
         if self.inside() == 0 { self } else { Self(self.0 - (1 << Self::INSIDE)) }
     }
 
-    /// One slot less is free; there was one.
+    /// Counts one free slot less; there was one.
     #[inline(always)]
     pub(super) const fn one_less_free(self) -> Self {
         Self(self.0.wrapping_sub(1 << Self::FREE))
     }
 
-    /// One slot more is free, unless all are.
+    /// Counts one free slot more, unless all are free.
     #[inline(always)]
     pub(super) const fn one_more_free(self) -> Self {
         if self.free() >= self.slots() { self } else { Self(self.0 + (1 << Self::FREE)) }
@@ -169,14 +169,14 @@ impl Tally {
         (self.slots() as u32).saturating_sub(self.free() as u32)
     }
 
-    /// Whether there is a slot that may be granted.
+    /// Returns whether there is a slot that may be granted.
     #[inline(always)]
     #[must_use]
     pub const fn has_room(self) -> bool {
         self.free() > 0 && !self.drained() && !self.removed()
     }
 
-    /// Whether a process of this session may be granted a slot.
+    /// Returns whether a process of this session may be granted a slot.
     #[inline(always)]
     #[must_use]
     pub const fn admits(self, session: Session) -> bool {

@@ -5,8 +5,8 @@ use core::fmt;
 use super::Tally;
 use crate::{Local, Relabel, Ticket, Value, one_word, plain_local, raw};
 
-/// The identity of a process: its number, and a *life* that tells it from other processes with that
-/// number. Never reused.
+/// The identity of a process: its number, and a *life* that distinguishes it from other processes
+/// with that number. Never reused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Owner(u64);
 
@@ -14,11 +14,11 @@ impl Owner {
     /// Bits of the process's number. Linux has no larger process IDs.
     pub const PROCESS: u32 = 22;
 
-    /// The process with this number, in this life.
+    /// Returns the process with this number, in this life.
     #[inline(always)]
     #[must_use]
     pub const fn new(process: usize, life: u64) -> Self {
-        // One more: 0 stands for no owner.
+        // Plus one, because 0 stands for no owner.
         Self(life << Self::PROCESS | (process as u64 + 1) & ((1 << Self::PROCESS) - 1))
     }
 
@@ -61,15 +61,15 @@ impl Value for Option<Owner> {
 /// What the owner of an entry does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum State {
-    /// Nothing.
+    /// It neither waits nor holds a slot.
     Idle,
     /// It waits in the queue.
     Waiting(Ticket),
     /// It holds a slot.
     Holding {
-        /// Its ticket.
+        /// The holder's ticket.
         ticket: Ticket,
-        /// The slot's last holder died with it.
+        /// Whether the slot's last holder died with it.
         recovered: bool,
     },
 }
@@ -106,22 +106,22 @@ impl Value for State {
 /// entry has done so, and the next ticket.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FastPath {
-    /// Closed: the entries say all. The next ticket is this.
+    /// Closed: the entries say all. Contains the next ticket.
     Closed(Ticket),
-    /// Open: no process holds or waits. The next ticket is this.
+    /// Open: no process holds or waits. Contains the next ticket.
     Open(Ticket),
     /// This entry holds a slot, and no other entry holds or waits.
     Held {
         /// The entry.
         entry: u32,
-        /// Its ticket.
+        /// The entry's ticket.
         ticket: Ticket,
     },
-    /// The same, and the process with the table lock is about to write so into the entry.
+    /// The same as `Held`, and the process with the table lock is about to write it into the entry.
     Closing {
         /// The entry.
         entry: u32,
-        /// Its ticket.
+        /// The entry's ticket.
         ticket: Ticket,
     },
 }
@@ -138,7 +138,7 @@ impl Local for FastPath {
 }
 
 impl FastPath {
-    /// Returns the next ticket, or the holder's if there is one.
+    /// Returns the next ticket, or the holder's ticket if there is a holder.
     #[inline(always)]
     #[must_use]
     pub const fn ticket(self) -> Ticket {
@@ -151,7 +151,7 @@ impl FastPath {
     }
 }
 
-/// Bits of the entry in the word of the fast path, and of what the word says.
+/// Bits of the entry in the word of the fast path, and bits of the kind of word.
 const ENTRY: u32 = Tally::WIDTH;
 const KIND: u32 = 2;
 
@@ -190,7 +190,7 @@ impl Link {
     /// A link to no entry.
     pub const NONE: Self = Self(0);
 
-    /// A link to this entry.
+    /// Returns a link to this entry.
     #[inline(always)]
     #[must_use]
     pub const fn to(entry: usize) -> Self {
@@ -223,7 +223,7 @@ impl Value for Link {
 /// The ends of the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Ends {
-    /// The entry that waits longest.
+    /// The entry that has waited longest.
     pub front: Link,
     /// The entry that entered last.
     pub back: Link,
@@ -239,13 +239,13 @@ impl Value for Ends {
 /// A place in the queue, or a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Place {
-    /// Its ticket.
+    /// The place's ticket.
     pub ticket: Ticket,
     /// The slot, once it is granted.
     pub slot: Option<u32>,
-    /// The slot's last holder died with it.
+    /// Whether the slot's last holder died with it.
     pub recovered: bool,
-    /// The slot was acquired on the fast path.
+    /// Whether the slot was acquired on the fast path.
     pub fast: bool,
 }
 
@@ -260,7 +260,7 @@ impl Local for Place {
 pub struct Life {
     /// How many processes with its number have died before it.
     pub number: u64,
-    /// It owns an entry.
+    /// Whether the process owns an entry.
     pub has_entry: bool,
 }
 

@@ -1,13 +1,13 @@
-//! The same line where newcomers may barge: a slot that is given back lies *open*, and whoever
-//! comes by at that moment takes it, the one who has just left included. Only who finds none stands
-//! in line, in order; and only the first in line waits for open slots, the others wait to be first.
+//! The semaphore's queue with barging. A released slot lies *open*, and any process that enters at
+//! that moment takes it, including the process that has just released it. Only a process that finds
+//! no open slot joins the queue, in order. Only the first waiter waits for open slots; the later
+//! waiters wait to be first.
 //!
-//! Nobody starves. The first in line that has been woken in vain *reserves* what is given back from
-//! then on: newcomers find it closed until the first has gone in. How many overtake until then is
-//! not bounded but by how fast a sleeper wakes.
+//! No process starves. A first waiter that has been woken in vain *reserves* what is released from
+//! then on: new processes find it closed until the first waiter has entered. Only the speed at
+//! which a sleeper wakes bounds how many processes overtake until then.
 //!
-//! What stands in line is what [`mod@line`] runs, with one ticket at a time valid: that of the
-//! first.
+//! The queue is that of [`mod@line`], with one valid ticket at a time: that of the first waiter.
 
 use core::ops::ControlFlow::{Break, Continue};
 
@@ -20,16 +20,16 @@ use crate::{
     Primitive, Property, Register, Setting, Size, Swap, Unfit,
 };
 
-/// Open slots, and the line beside them. The word holds twice their number, and one more while they
-/// are reserved.
+/// Open slots, and the queue beside them. The word holds twice their number, and one more while
+/// they are reserved.
 pub trait Open<M: Memory>: Sync {
-    /// The line, for one at a time: the first.
+    /// The queue, with one valid ticket at a time: that of the first waiter.
     type Line: Line<M>;
 
-    /// The line.
+    /// Returns the queue.
     fn line(&self) -> &Self::Line;
 
-    /// The word.
+    /// Reads the word.
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
@@ -41,14 +41,14 @@ pub trait Open<M: Memory>: Sync {
     /// In the lab, where a process may stop here.
     fn add(&self, m: &mut M, add: u64) -> Result<(), M::Halt>;
 
-    /// Replaces the word, if it is still what it was; whether it was.
+    /// Replaces the word if it is still `old`; returns whether it was.
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
     fn replace(&self, m: &mut M, old: u64, new: u64) -> Result<bool, M::Halt>;
 }
 
-/// So many slots in the word.
+/// Returns the word for `slots` open slots.
 #[must_use]
 pub const fn slots(slots: u64) -> u64 {
     slots << 1
@@ -56,8 +56,8 @@ pub const fn slots(slots: u64) -> u64 {
 
 const RESERVED: u64 = 1;
 
-/// Takes slots, if they lie open and are not reserved; whether it did. One look: whoever gets in
-/// between is served.
+/// Takes slots if they lie open and are not reserved; returns whether it did. Tries once: a process
+/// that gets in between is served.
 ///
 /// # Errors
 /// When the memory halts the process.
@@ -70,8 +70,8 @@ pub fn barge<M: Memory, O: Open<M>>(open: &O, m: &mut M, weight: u32) -> Result<
     open.replace(m, word, word - taken)
 }
 
-/// The first in line takes its slots, if they are there, and ends the reservation; whether it did.
-/// If somebody gets in between it reserves, so that this ends.
+/// Takes the first waiter's slots if they are open, and ends the reservation; returns whether it
+/// did. If another process gets in between, the first waiter reserves, so that this ends.
 ///
 /// # Errors
 /// When the memory halts the process.
@@ -91,14 +91,14 @@ pub fn take<M: Memory, O: Open<M>>(open: &O, m: &mut M, weight: u32) -> Result<b
 }
 
 fn reserve<M: Memory, O: Open<M>>(open: &O, m: &mut M) -> Result<(), M::Halt> {
-    // Nobody but the first changes this.
+    // Only the first waiter changes this bit.
     if !m.mutant("never-reserves") && open.open(m)? & RESERVED == 0 {
         open.add(m, RESERVED)?;
     }
     Ok(())
 }
 
-/// The doorway: slots that lie open, or a place in line.
+/// Runs the doorway: takes open slots, or a place in the queue.
 ///
 /// # Errors
 /// When the memory halts the process.
@@ -112,7 +112,7 @@ pub fn enter<M: Memory, O: Open<M>>(open: &O, m: &mut M, weight: u32) -> Result<
     Ok(Place { ticket, weight, enabled: false })
 }
 
-/// Who was first in line and has its slots lets the next be first.
+/// Lets the next waiter be first, once the first waiter has its slots.
 ///
 /// # Errors
 /// When the memory halts the process.
@@ -121,8 +121,8 @@ pub fn step_aside<M: Memory, O: Open<M>>(open: &O, m: &mut M) -> Result<(), M::H
     line::release(open.line(), m, 1)
 }
 
-/// The first in line leaves the mark of a sleeper, unless it could take its slots; whether it did.
-/// From now on nobody is to overtake it if it was woken `in_vain` before.
+/// Leaves the first waiter's mark of a sleeper, unless it could take its slots; returns whether it
+/// did. If the waiter was woken `in_vain` before, no process is to overtake it from now on.
 ///
 /// # Errors
 /// When the memory halts the process.
@@ -145,7 +145,7 @@ pub fn lie_down<M: Memory, O: Open<M>>(
     Ok(false)
 }
 
-/// Waits, asleep, to be first and for its slots. It is first then until it steps aside.
+/// Waits, asleep, to be first and for the slots. The process then stays first until it steps aside.
 ///
 /// # Errors
 /// When the memory halts the process, or the wait is given up.
@@ -173,7 +173,7 @@ pub fn wait<M: Memory, O: Open<M>>(
     })
 }
 
-/// Gives slots back: they lie open, and the first in line is woken.
+/// Releases slots: they lie open, and the first waiter is woken.
 ///
 /// # Errors
 /// When the memory halts the process.
@@ -183,7 +183,7 @@ pub fn release<M: Memory, O: Open<M>>(open: &O, m: &mut M, weight: u32) -> Resul
     open.add(m, slots(u64::from(weight)))?;
     let word = open.line().word(m)?;
     if open.line().format().free(word) > 0 || m.mutant("wakes-nobody") {
-        return Ok(()); // nobody is first
+        return Ok(()); // no process is first
     }
     call(open.line(), m, word)
 }
@@ -194,14 +194,14 @@ fn call<M: Memory, L: Line<M>>(line: &L, m: &mut M, word: u64) -> Result<(), M::
     match line.leave(m, line.format().last_valid(word), None)? {
         None => Ok(()),
         Some(Mark::Sleeps(sleeper)) => line.wake(m, sleeper),
-        // The first is about to go, and leaves it to whoever took its mark to let the next be
-        // first.
+        // The first waiter is about to leave. It relies on the process that took its mark to make
+        // the next waiter first.
         Some(Mark::Gone) => line::release(line, m, 1),
     }
 }
 
-/// Leaves the line instead of going in. What it has reserved remains so: the next who comes stands
-/// in line, is first, and ends that.
+/// Leaves the queue instead of entering. Its reservation remains: the next process joins the queue,
+/// is first, and ends it.
 ///
 /// # Errors
 /// When the memory halts the process.
@@ -210,9 +210,9 @@ pub fn abandon<M: Memory, O: Open<M>>(open: &O, m: &mut M, place: Place) -> Resu
     line::abandon(open.line(), m, Place { weight: 1, ..place })
 }
 
-/// The engine on registers. In the lab, a place can be given up at every wait; but who has its
-/// slots and is about to step aside gives up no more. So where places are given up, it steps aside
-/// `LATE`, when it leaves.
+/// The engine on registers. In the lab, a process may abandon its place at every wait. A process
+/// that has its slots and is about to step aside no longer abandons. So where places are abandoned,
+/// a process steps aside `LATE`, when it leaves.
 #[derive(Debug)]
 pub struct BargingTicket<const LATE: bool = false> {
     open: Register<u64>,

@@ -1,19 +1,20 @@
-//! The semaphore that ships: tickets in one word, and a line of those who sleep. What runs here in
-//! the lab is what the crate `doorway` runs, function by function; only the [`Line`] differs.
+//! The semaphore of the product: tickets in one word, and a queue of sleeping waiters. The lab runs
+//! the functions that the crate `doorway` runs; only the [`Line`] differs.
 //!
-//! After the ticket algorithm of paper 003 (Figure 2). The word holds how many tickets have been
-//! *issued* and how many slots are *free*; both together say which tickets are valid. Where nobody
-//! waits, coming and going are one addition each. Three things are not in the paper:
+//! After the ticket algorithm of Fischer et al. 1985 (Figure 2). The word holds how many tickets
+//! have been *issued* and how many slots are *free*. The two numbers together say which tickets are
+//! valid. While no process waits, one addition acquires and one addition releases. Three things are
+//! not in the paper:
 //!
-//! - Who waits may *sleep*. It leaves a mark in the line, looks at the word once more, and only
-//!   then sleeps; who validates a ticket changes the word first and looks for the mark then. So one
-//!   of the two sees the other.
-//! - A place may be *abandoned*, by a mark that says so. Whoever validates such a ticket passes its
-//!   slot on. Again both look twice, and whoever takes the mark out of the line is the one that
-//!   passes it on.
-//! - A place may have a *weight*: so many tickets in a row. It sleeps under the last of them.
-//!   Abandoned, it leaves a mark at each, so that those behind it need not wait until there are as
-//!   many slots.
+//! - A waiter may *sleep*. It leaves a mark in the queue, looks at the word once more, and only
+//!   then sleeps. A process that validates a ticket first changes the word and then looks for the
+//!   mark. So one of the two sees what the other process did.
+//! - A place may be *abandoned*, by a mark that says so. A process that validates such a ticket
+//!   passes its slot on. Again both processes look twice, and the process that takes the mark out
+//!   of the queue passes the slot on.
+//! - A place may have a *weight*: that many tickets in a row. Its waiter sleeps under the last of
+//!   them. If the place is abandoned, the process leaves a mark at each ticket, so that the waiters
+//!   behind it need not wait until that many slots are free.
 
 use core::{
     cmp::Ordering,
@@ -22,126 +23,126 @@ use core::{
 
 use crate::{Local, Memory, plain_local};
 
-/// Where the two numbers stand in the word: `issued · 2^free + free`, shifted to the top, so that
-/// additions wrap around as the numbers should. `free` is negative while somebody waits.
+/// The layout of the two numbers in the word: `issued · 2^free + free`, shifted to the top, so that
+/// additions wrap around as the numbers should. `free` is negative while processes wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Format {
     /// Bits of the number of free slots, its sign included.
     pub free: u32,
-    /// Bits of the number of tickets issued. A ticket is taken for valid for as long as less than
-    /// half as many more have become valid since.
+    /// Bits of the number of issued tickets. A valid ticket counts as valid as long as fewer than
+    /// half of that range have become valid since.
     pub issued: u32,
 }
 
 impl Format {
-    /// What ships: two million slots or tickets in line, and a place may be looked at after two
-    /// trillion later ones.
+    /// The format of the product: two million slots or waiting tickets, and a place may be looked
+    /// at after two trillion later places.
     pub const SHIPPED: Self = Self { free: 22, issued: 42 };
 
     const fn shift(self) -> u32 {
         u64::BITS - self.free - self.issued
     }
 
-    /// The word with so many slots free, after so many tickets.
+    /// Returns the word with `free` free slots, after `issued` tickets.
     #[must_use]
     pub const fn word(self, issued: u64, free: i64) -> u64 {
         (issued << self.free).wrapping_add(free as u64) << self.shift()
     }
 
-    /// What to add to issue so many tickets.
+    /// Returns what to add to issue `tickets` tickets.
     #[must_use]
     pub const fn issue(self, tickets: u64) -> u64 {
         self.word(tickets, 0).wrapping_sub(self.validate(tickets))
     }
 
-    /// What to add to validate so many.
+    /// Returns what to add to validate `tickets` tickets.
     #[must_use]
     pub const fn validate(self, tickets: u64) -> u64 {
         tickets << self.shift()
     }
 
-    /// How many slots are free; if less than none, how many tickets wait.
+    /// Returns how many slots are free; if negative, how many tickets wait.
     #[inline(always)]
     #[must_use]
     pub const fn free(self, word: u64) -> i64 {
         (word << self.issued) as i64 >> (u64::BITS - self.free)
     }
 
-    /// How many tickets have been issued: the number of the next.
+    /// Returns how many tickets have been issued: the number of the next ticket.
     #[inline(always)]
     #[must_use]
     pub const fn issued(self, word: u64) -> u64 {
         self.ticket((word >> self.shift()).wrapping_sub(self.free(word) as u64) >> self.free)
     }
 
-    /// The number of the first ticket that is not valid.
+    /// Returns the number of the first ticket that is not valid.
     #[inline(always)]
     const fn valid(self, word: u64) -> u64 {
         self.ticket(self.issued(word).wrapping_add(self.free(word) as u64))
     }
 
-    /// The number of the last ticket that is valid.
+    /// Returns the number of the last ticket that is valid.
     #[inline(always)]
     pub(super) const fn last_valid(self, word: u64) -> u64 {
         self.ticket(self.valid(word).wrapping_sub(1))
     }
 
-    /// A number as that of a ticket.
+    /// Reduces a number to that of a ticket.
     const fn ticket(self, number: u64) -> u64 {
         number & ((1 << self.issued) - 1)
     }
 
-    /// Whether a ticket is valid.
+    /// Returns whether a ticket is valid.
     #[inline(always)]
     #[must_use]
     pub const fn is_valid(self, word: u64, ticket: u64) -> bool {
         self.ahead(self.valid(word), ticket) > 0
     }
 
-    /// Which of two tickets comes first, if not too many lie between them.
+    /// Compares two tickets by their order, if not too many lie between them.
     #[must_use]
     pub fn order(self, a: u64, b: u64) -> Ordering {
         self.ahead(a, b).cmp(&0)
     }
 
-    /// By how much `a` is ahead of `b`, times a constant.
+    /// Returns by how much `a` is ahead of `b`, times a constant.
     const fn ahead(self, a: u64, b: u64) -> i64 {
         (a.wrapping_sub(b) << (u64::BITS - self.issued)) as i64
     }
 }
 
-/// A mark that a process leaves in the line.
+/// A mark that a process leaves in the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Mark<S> {
-    /// It sleeps, or is about to: this is whom to wake.
+    /// The process sleeps, or is about to: this sleeper is to be woken.
     Sleeps(S),
-    /// It has gone: the slot is to be passed on.
+    /// The process has abandoned its place: the slot is to be passed on.
     Gone,
 }
 
 plain_local!(Mark<u32>);
 
-/// The word, and the line of marks, one for each ticket that waits.
+/// The word, and the queue of marks, one for each waiting ticket.
 pub trait Line<M: Memory>: Sync {
-    /// Whom to wake.
+    /// What identifies a sleeper to wake.
     type Sleeper: Sync;
 
-    /// How the word is made up.
+    /// Returns the format of the word.
     fn format(&self) -> Format;
 
-    /// Adds to the word; gives back what it was.
+    /// Adds to the word; returns the previous word.
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
     fn add(&self, m: &mut M, add: u64) -> Result<u64, M::Halt>;
 
-    /// The word.
+    /// Reads the word.
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
     fn word(&self, m: &mut M) -> Result<u64, M::Halt>;
 
-    /// Leaves a mark at the place of a ticket, or none; gives back what was there.
+    /// Sets or clears the mark at the place of a ticket; returns the previous mark.
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
@@ -152,7 +153,7 @@ pub trait Line<M: Memory>: Sync {
         mark: Option<Mark<Self::Sleeper>>,
     ) -> Result<Option<Mark<Self::Sleeper>>, M::Halt>;
 
-    /// Whom to wake if process `p` sleeps. That it was woken before is forgotten.
+    /// Returns the sleeper to wake if process `p` sleeps. An earlier wake-up is forgotten.
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
@@ -164,21 +165,21 @@ pub trait Line<M: Memory>: Sync {
     /// In the lab, where a process may stop here; natively when the wait is given up.
     fn sleep(&self, m: &mut M, p: u32) -> Result<(), M::Halt>;
 
-    /// Wakes whoever left the mark that has just been taken out.
+    /// Wakes the sleeper whose mark has just been taken out.
     ///
     /// # Errors
     /// In the lab, where a process may stop here.
     fn wake(&self, m: &mut M, sleeper: Self::Sleeper) -> Result<(), M::Halt>;
 }
 
-/// A place in line.
+/// A place in the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Place {
-    /// The last of its tickets.
+    /// The last of the place's tickets.
     pub ticket: u64,
-    /// How many it has.
+    /// How many tickets it has.
     pub weight: u32,
-    /// It was valid at once.
+    /// Whether the place was valid at once.
     pub enabled: bool,
 }
 
@@ -188,7 +189,7 @@ impl Local for Place {
     }
 }
 
-/// The doorway: takes tickets. One step.
+/// Runs the doorway: takes tickets, in one step.
 ///
 /// # Errors
 /// When the memory halts the process.
@@ -200,7 +201,7 @@ pub fn enter<M: Memory, L: Line<M>>(line: &L, m: &mut M, weight: u32) -> Result<
     Ok(Place { ticket, weight, enabled: format.free(word) >= i64::from(weight) })
 }
 
-/// A look whether the place may go in.
+/// Returns whether the place may enter.
 ///
 /// # Errors
 /// When the memory halts the process.
@@ -218,7 +219,7 @@ fn is_valid<M: Memory, L: Line<M>>(line: &L, m: &mut M, ticket: u64) -> Result<b
     Ok(line.format().is_valid(line.word(m)?, ticket))
 }
 
-/// Leaves the mark of a sleeper in the line, unless the place may go in; whether it did.
+/// Leaves a sleeper's mark in the queue, unless the place may enter; returns whether it did.
 ///
 /// # Errors
 /// When the memory halts the process.
@@ -263,8 +264,8 @@ pub fn wait<M: Memory, L: Line<M>>(
     })
 }
 
-/// Passes slots on: makes as many tickets valid, wakes those who sleep there, and does the same
-/// again for those who have gone.
+/// Passes slots on: makes as many tickets valid, wakes their sleepers, and passes on the slots of
+/// abandoned places in the same way.
 ///
 /// # Errors
 /// When the memory halts the process.
@@ -274,7 +275,7 @@ pub fn release<M: Memory, L: Line<M>>(line: &L, m: &mut M, slots: u32) -> Result
     let format = line.format();
     let word = line.add(m, format.validate(u64::from(slots)))?;
     if format.free(word) >= 0 {
-        return Ok(()); // nobody waits
+        return Ok(()); // no process waits
     }
     pass_on(line, m, word, slots)
 }
@@ -298,8 +299,8 @@ fn pass_on<M: Memory, L: Line<M>>(
     })
 }
 
-/// Wakes whoever sleeps at the tickets that have become valid; how many slots those left there who
-/// have gone.
+/// Wakes the sleepers at the tickets that have become valid; returns how many slots belong to
+/// abandoned places there.
 #[track_caller]
 fn called<M: Memory, L: Line<M>>(
     line: &L,
@@ -323,7 +324,7 @@ fn called<M: Memory, L: Line<M>>(
     })
 }
 
-/// Leaves the line instead of going in.
+/// Leaves the queue instead of entering.
 ///
 /// # Errors
 /// When the memory halts the process.
@@ -334,7 +335,8 @@ pub fn abandon<M: Memory, L: Line<M>>(line: &L, m: &mut M, place: Place) -> Resu
     let mine = m.fold(0..place.weight as usize, 0, |m, mine, i| {
         let ticket = format.ticket(first.wrapping_add(i as u64));
         line.leave(m, ticket, Some(Mark::Gone))?;
-        // If it is valid by now, whoever made it so may have come too early for the mark.
+        // If the ticket is valid by now, the process that validated it may have looked before the
+        // mark was there.
         let again = is_valid(line, m, ticket)? && {
             let mark = line.leave(m, ticket, None)?;
             mark.is_some() || m.mutant("passes-on-twice")
@@ -348,7 +350,7 @@ pub fn abandon<M: Memory, L: Line<M>>(line: &L, m: &mut M, place: Place) -> Resu
 mod tests {
     use super::*;
 
-    /// The numbers do what they should wherever they start, the wrap included.
+    /// The numbers count as they should from every start, the wrap included.
     #[test]
     fn words_count() {
         for format in [Format::SHIPPED, Format { free: 4, issued: 6 }] {

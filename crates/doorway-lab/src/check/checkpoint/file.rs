@@ -18,10 +18,10 @@ use std::{
 
 use super::CheckpointError;
 
-/// The version of the format that is written and read.
+/// The version of the format that this code writes and reads.
 pub(super) const VERSION: u64 = 1;
 const MAGIC: u64 = u64::from_le_bytes(*b"doorwayS");
-/// Magic, version and length.
+/// The words before the content: magic, version and length.
 const PREFIX: usize = 3;
 const WORD: usize = size_of::<u64>();
 const BUFFER: usize = 1 << 16;
@@ -32,13 +32,13 @@ pub(super) struct Head {
     pub(super) asked: String,
     pub(super) elapsed: Duration,
     pub(super) transitions: u64,
-    /// What gave new numbers, encoded.
+    /// The encoded lessons, which gave new numbers.
     pub(super) lessons: Vec<u64>,
-    /// How many bits each field of a key has.
+    /// The number of bits of each field of a key.
     pub(super) bits: Vec<u64>,
-    /// How many words a key has.
+    /// The number of words of a key.
     pub(super) stride: u64,
-    /// How many keys each level has; the last one is not finished.
+    /// The number of keys of each level; the last level is not finished.
     pub(super) sizes: Vec<u64>,
 }
 
@@ -64,7 +64,7 @@ impl Head {
     }
 }
 
-/// A checksum that every word and its place go into.
+/// A checksum over every word and its place.
 #[derive(Clone, Copy)]
 struct Sum(u64);
 
@@ -76,8 +76,8 @@ impl Sum {
     fn add(&mut self, words: &[u64]) {
         for &word in words {
             let product = u128::from(self.0 ^ word) * u128::from(0x9e37_79b9_7f4a_7c15_u64);
-            // The sum itself goes in as well, or what follows a product of zero would not depend on
-            // what is before it.
+            // The previous sum goes in as well. Otherwise, what follows a product of zero would not
+            // depend on what is before it.
             self.0 = (product >> 64) as u64 ^ (product as u64) ^ self.0.rotate_left(23);
         }
     }
@@ -87,7 +87,7 @@ impl Sum {
 pub(super) struct Output {
     file: BufWriter<File>,
     sum: Sum,
-    /// How many words are still to come, the checksum included.
+    /// The number of words still to come, the checksum included.
     left: u64,
 }
 
@@ -115,16 +115,16 @@ impl Output {
     }
 }
 
-/// A file that is being read: nothing in it is believed.
+/// A file that is being read; nothing in it is trusted.
 pub(super) struct Input {
     path: PathBuf,
     file: BufReader<File>,
-    /// How many words are still to come before the checksum.
+    /// The number of words still to come before the checksum.
     left: u64,
 }
 
 impl Input {
-    /// Opens a file and finds out whether it is whole.
+    /// Opens a file and checks that it is whole.
     pub(super) fn open(path: &Path) -> Result<Self, CheckpointError> {
         let failed = |error| CheckpointError::Read { path: path.into(), error };
         // Opening a pipe would wait for ever, and a device has no end.
@@ -177,7 +177,7 @@ impl Input {
         Ok(())
     }
 
-    /// Reads everything up to the keys; what is left are keys and nothing else.
+    /// Reads everything up to the keys; the rest of the file is keys only.
     pub(super) fn head(&mut self) -> Result<Head, CheckpointError> {
         let (program, asked) = (self.text()?, self.text()?);
         let mut numbers = [0; 3];
@@ -233,12 +233,12 @@ impl Input {
         String::from_utf8(text).map_err(|_| self.damaged("a text is none"))
     }
 
-    /// Something is not as it was written.
+    /// Returns the error that something is not as it was written.
     pub(super) fn damaged(&self, why: &'static str) -> CheckpointError {
         CheckpointError::Damaged { path: self.path.clone(), why }
     }
 
-    /// The system refuses.
+    /// Returns the error that the system refuses.
     pub(super) fn failed(&self, error: io::Error) -> CheckpointError {
         CheckpointError::Read { path: self.path.clone(), error }
     }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{check::Progress, subject::Region};
 
-/// Why the search ended.
+/// The reason why the search ended.
 pub(super) enum End {
     Exhausted,
     /// A step of this process from this state leads to different regions.
@@ -20,12 +20,12 @@ pub(super) enum End {
     Cancelled,
 }
 
-/// The states of the product that have been found, one after the other in one vector, and a table
-/// of where they are.
+/// The states of the product found so far, one after another in one vector, and a table of their
+/// positions.
 pub(super) struct Product {
     numbers: Vec<u32>,
     stride: usize,
-    /// The state from which each was found first, and the process that stepped.
+    /// For each state, the state from which it was found first, and the process that stepped.
     came: Vec<(u32, u16)>,
     slots: Vec<u32>,
     pub(super) transitions: u64,
@@ -60,7 +60,7 @@ impl Product {
         &self.numbers[state * self.stride..][..self.stride]
     }
 
-    /// The slot that the state is in, or is to be put in.
+    /// Returns the slot that the state is in, or is to be put in.
     fn slot(&self, state: &[u32]) -> usize {
         // The upper bits of this hash are the good ones.
         let home = FxBuildHasher.hash_one(state) >> 32;
@@ -71,7 +71,7 @@ impl Product {
         slot
     }
 
-    /// Adds a state; says whether it is new.
+    /// Adds a state; returns whether it is new.
     fn insert(&mut self, state: &[u32], from: usize, p: usize) -> bool {
         let slot = self.slot(state);
         if self.slots[slot] != FREE {
@@ -118,7 +118,7 @@ impl Product {
             }
             for p in 0..n {
                 let mut state = self.state(from).to_vec();
-                // Both are in the same region, so one of them tells for both.
+                // The process is in the same region in both systems, so one system is enough.
                 if bounded && sides[0].region(&state[..split], p) == Region::Remainder {
                     if state[left + p] == 0 {
                         continue;
@@ -145,7 +145,7 @@ impl Product {
         Ok(End::Exhausted)
     }
 
-    /// The schedule that leads to a state, and then a step of `p`.
+    /// Returns the schedule that leads to a state, followed by a step of `p`.
     pub(super) fn schedule(&self, mut state: usize, p: usize) -> Vec<usize> {
         let mut schedule = vec![p];
         while state != 0 {

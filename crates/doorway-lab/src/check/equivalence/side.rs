@@ -1,4 +1,4 @@
-//! One of the two systems: its state as numbers, and the one step that each process may take.
+//! One of the two systems: its state as numbers, and the one step of each process.
 
 use doorway_core::RegisterKind;
 use rustc_hash::FxHashMap;
@@ -25,11 +25,11 @@ pub(super) struct Side<'s> {
     maps: FxHashMap<Labels, Map>,
 }
 
-/// What a step of one side is.
+/// The result of a step of one side.
 pub(super) enum Stepped {
     /// One step, which leaves the process in this region.
     To(Region),
-    /// One of several, and which depends on the width of a gap.
+    /// One of several steps. Which one depends on the width of a gap.
     Guess,
 }
 
@@ -50,7 +50,7 @@ impl<'s> Side<'s> {
         })
     }
 
-    /// How many numbers a state has.
+    /// Returns how many numbers a state has.
     pub(super) fn width(&self) -> usize {
         self.registers + self.n
     }
@@ -90,7 +90,7 @@ impl<'s> Side<'s> {
         Ok(Stepped::To(self.region(state, p)))
     }
 
-    /// The tickets that stand anywhere in a state.
+    /// Returns the labels of all tickets in a state.
     fn labels(&self, state: &[u32]) -> Labels {
         if !self.relabel {
             return Labels::default();

@@ -1,5 +1,5 @@
-//! What a second search remembers beside the states: who was before whom, or how often a register
-//! has changed.
+//! What a second search remembers beside the states: which processes were before which, or how
+//! often a register has changed.
 
 use super::{Expander, Step, event};
 use crate::{
@@ -13,7 +13,7 @@ pub(crate) enum Ghost {
     /// Nothing.
     Nothing,
     /// The processes that keep it out, were through their doorway when it began, and have not
-    /// entered since: until its passage is over.
+    /// entered since. This is remembered until its passage is over.
     BeforeThroughout,
     /// How often a register has changed since the process has read it in this passage.
     Changes(Changes),
@@ -25,24 +25,25 @@ pub(crate) struct Changes {
     pub(crate) register: u16,
     /// The line in which a process reads it.
     pub(crate) line: u32,
-    /// How many changes there may be after that.
+    /// The largest number of changes allowed after that.
     pub(crate) most: u32,
 }
 
 impl Ghost {
-    /// The bits that this takes, for each of `n` processes.
+    /// Returns the bits that this takes, for each of `n` processes.
     pub(crate) fn bits(self, n: usize) -> u32 {
         match self {
             Self::Nothing => 0,
             Self::BeforeThroughout => n as u32,
-            // Has not looked, or has seen so many changes since.
+            // One value if the process has not looked, and one for each number of changes since it
+            // looked.
             Self::Changes(changes) => bits_for(changes.most as usize + 2),
         }
     }
 }
 
 impl<const W: usize> Expander<'_, '_, W> {
-    /// Notes what a step means for what is remembered, and what of that it violates.
+    /// Updates what is remembered after a step, and notes what the step violates.
     pub(super) fn remember(&mut self, step: &mut Step<W>) {
         match self.rules.ghost {
             Ghost::Nothing => {}
@@ -68,8 +69,8 @@ impl<const W: usize> Expander<'_, '_, W> {
         }
     }
 
-    /// The other processes that are through their doorway and not yet in: the processes that keep
-    /// `p` out, and the processes that have asked for the same.
+    /// Returns the other processes that are through their doorway and not yet in: first those that
+    /// keep `p` out, then those that have asked for the same.
     pub(crate) fn waiting_beside(&mut self, key: &Key<W>, p: usize) -> (u32, u32) {
         let mine = self.session(key, p);
         let (mut conflicting, mut alike) = (0, 0);
@@ -102,9 +103,10 @@ impl<const W: usize> Expander<'_, '_, W> {
         }
     }
 
-    /// The processes that nobody keeps out who is active; where it is remembered who was before
-    /// whom throughout, those who were through their doorway before everybody active who keeps them
-    /// out began.
+    /// Returns the processes that no active process keeps out.
+    ///
+    /// If [`Ghost::BeforeThroughout`] is remembered, returns the processes that were through their
+    /// doorway before every active process that keeps them out began.
     pub(crate) fn unopposed(&mut self, key: &Key<W>) -> u16 {
         let n = self.plan.locals.len();
         let ordered = self.rules.ghost == Ghost::BeforeThroughout;

@@ -1,5 +1,5 @@
-//! A worker's own flat copy of what has been learned. Whatever is not in it is asked of the shared
-//! space, once.
+//! A worker's own flat copy of what has been learned. What is not in the copy is requested from the
+//! shared space, once.
 
 use doorway_core::{Home, Session};
 
@@ -16,7 +16,7 @@ pub(super) struct HotMove {
     pub(super) abandons: bool,
     pub(super) kills: bool,
     pub(super) line: u32,
-    /// The register lives with another process, or with nobody.
+    /// The register lives with another process or with no process.
     pub(super) remote: bool,
     pub(super) field: Field,
     pub(super) row: u32,
@@ -29,7 +29,7 @@ pub(super) struct HotLocal {
     pub(super) count: u32,
     pub(super) region: Region,
     pub(super) session: Session,
-    /// The register that it is in the middle of writing, or [`NO_REGISTER`].
+    /// The register that the process is in the middle of writing, or [`NO_REGISTER`].
     pub(super) writing: u16,
 }
 
@@ -40,7 +40,8 @@ pub(super) struct HotCell(u64);
 impl HotCell {
     const MISSING: Self = Self(u64::MAX);
 
-    /// Only events that the process and the register show are kept: those of the low byte.
+    /// Packs an outcome. Only the events of the low byte are kept: those that the process and the
+    /// register show.
     pub(super) fn new(next: u32, value: u32, events: u16) -> Self {
         debug_assert!(value < 1 << 24 && events < 1 << 8);
         Self(u64::from(next) | u64::from(value) << 32 | u64::from(events) << 56)
@@ -135,7 +136,7 @@ impl<const W: usize> Expander<'_, '_, W> {
         self.learn(p, local, index, value)
     }
 
-    /// Asks the space what comes of a move, and notes it.
+    /// Asks the space for the outcome of a move, and notes it.
     #[cold]
     pub(super) fn learn(
         &mut self,

@@ -1,4 +1,5 @@
-//! Reads that overlap a write, on registers that are not atomic: every value that they may return.
+//! Reads that overlap a write, on registers that are not atomic, with every value that they may
+//! return.
 
 use doorway_core::{RegisterKind, raw};
 
@@ -9,7 +10,7 @@ use crate::{
 };
 
 impl<const W: usize> Expander<'_, '_, W> {
-    /// Whether this move is a read of a register that somebody else is writing.
+    /// Returns whether this move reads a register that another process is writing.
     pub(super) fn overlaps(
         &mut self,
         key: &Key<W>,
@@ -33,7 +34,7 @@ impl<const W: usize> Expander<'_, '_, W> {
         Ok(false)
     }
 
-    /// A read that overlaps a write: every value that it may return.
+    /// Handles a read that overlaps a write: every value that it may return.
     pub(super) fn read_overlapping(
         &mut self,
         key: &Key<W>,
@@ -95,7 +96,7 @@ impl<const W: usize> Expander<'_, '_, W> {
         Ok(())
     }
 
-    /// The value that is being written to the register that this move reads.
+    /// Returns the value that is being written to the register that this move reads.
     fn being_written(&mut self, key: &Key<W>, step: HotMove) -> Result<u32, Interrupt> {
         for q in 0..self.plan.locals.len() {
             let local = self.plan.locals[q].get(key);
@@ -108,7 +109,7 @@ impl<const W: usize> Expander<'_, '_, W> {
         Ok(step.field.get(key))
     }
 
-    /// The step in which a read is answered with `value`, whatever the register holds.
+    /// Makes the step in which a read returns `value`, whatever the register holds.
     #[expect(
         clippy::too_many_arguments,
         reason = "one place calls it, and a struct would only rename the arguments"
@@ -135,12 +136,12 @@ impl<const W: usize> Expander<'_, '_, W> {
         let made = Step { p, index: index - first, garbage, events, overtaken: 0, key: next };
         if self.rules.relabel {
             if self.rules.kind == RegisterKind::Regular {
-                // What is being written may be a new ticket, which the read brings in before the
+                // The value being written may be a new ticket, which the read brings in before the
                 // write ends.
                 let was = self.labels(key);
                 return self.relabel_step(was, made, sink);
             }
-            // The position has said already how wide the gaps around a new ticket are.
+            // The position already determines how wide the gaps around a new ticket are.
             let labels = self.labels(&made.key);
             self.narrow(made, labels, 0, 0, sink)
         } else {

@@ -1,5 +1,4 @@
-//! States with their tickets relabelled: each step ends in the one form that its state has (see
-//! `relabel.rs`).
+//! States with relabelled tickets. Each step ends in the one form of its state (see `relabel.rs`).
 
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use crate::{
 };
 
 impl<const W: usize> Expander<'_, '_, W> {
-    /// The tickets that stand anywhere in a state.
+    /// Returns the labels of all tickets in a state.
     pub(super) fn labels(&mut self, key: &Key<W>) -> Labels {
         let mut all = Labels::default();
         for r in 0..self.plan.registers.len() {
@@ -44,7 +43,7 @@ impl<const W: usize> Expander<'_, '_, W> {
         self.values[register][value as usize]
     }
 
-    /// The renaming for these labels, with a number of its own.
+    /// Returns the renaming for these labels, with a number of its own.
     pub(super) fn map(
         &mut self,
         labels: Labels,
@@ -69,8 +68,8 @@ impl<const W: usize> Expander<'_, '_, W> {
             .clone()
     }
 
-    /// Brings a step's state into its one form, for every width that a wide gap may be left with.
-    /// The state before it was in that form, with the labels `was`.
+    /// Brings the state after a step into its one form, for every width that a wide gap may be left
+    /// with. The state before the step was in that form, with the labels `was`.
     pub(super) fn relabel_step(
         &mut self,
         was: Labels,
@@ -109,7 +108,7 @@ impl<const W: usize> Expander<'_, '_, W> {
         Ok(())
     }
 
-    /// A state with its tickets renamed.
+    /// Returns a state with its tickets renamed.
     pub(super) fn rename(&mut self, key: &Key<W>, id: u32, map: &Map) -> Result<Key<W>, Interrupt> {
         let mut renamed = *key;
         if map.changes == Labels::default() {

@@ -1,4 +1,4 @@
-//! Sections that end after a bounded number of steps, as far as the automata tell.
+//! Decides from the automata whether sections end after a bounded number of steps.
 
 use doorway_core::Ticket;
 use rustc_hash::FxHashMap;
@@ -7,9 +7,12 @@ use super::{Identity, Known, Space};
 use crate::subject::{LocalState, Region};
 
 impl Space<'_> {
-    /// Whether process `p` leaves the region after a bounded number of its own steps, as far as its
-    /// automaton tells: if it does not go round in there on its own, it does not among others.
-    /// Tickets are left out, because they are relabelled while the process stays where it is.
+    /// Returns whether the automaton of `p` shows that it leaves the region in a bounded number of
+    /// steps.
+    ///
+    /// Only its own steps count. If `p` cannot go round in the region on its own, it does not go
+    /// round among other processes. Tickets are left out, because they are relabelled while the
+    /// process stays where it is.
     pub(crate) fn leaves(&self, p: usize, region: Region) -> bool {
         let process = &self.processes[p];
         let mut shapes: FxHashMap<(LocalState, Option<u32>), usize> = FxHashMap::default();
@@ -39,13 +42,12 @@ impl Space<'_> {
     }
 }
 
-/// Any ticket but zero and ∞ as the same one.
+/// Maps all tickets but zero and ∞ to the same ticket.
 fn shapeless(ticket: Ticket) -> Ticket {
     if ticket == Ticket::ZERO || ticket == Ticket::INFINITY { ticket } else { Ticket::ZERO.succ() }
 }
 
-/// Whether there is no way back to where one begins: nodes without steps are taken away until none
-/// are left.
+/// Returns whether the graph has no cycle: nodes without steps are removed until none are left.
 fn is_acyclic(steps: &[Vec<usize>]) -> bool {
     let mut before = vec![Vec::new(); steps.len()];
     steps.iter().enumerate().for_each(|(from, to)| to.iter().for_each(|&to| before[to].push(from)));

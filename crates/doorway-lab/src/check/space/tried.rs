@@ -1,4 +1,4 @@
-//! Tries on stretched tickets what has been learned, where tickets are relabelled.
+//! Tries what has been learned on stretched tickets, where tickets are relabelled.
 
 use super::{KnownMove, Space};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl Space<'_> {
-    /// The stretchings of the tickets that the code sees; none where nothing is relabelled.
+    /// Returns the stretchings of the tickets that the code sees; none without relabelling.
     fn stretches(&mut self, visible: Labels) -> Vec<Stretch> {
         let Some(gap) = self.gap else { return Vec::new() };
         let stretches = Stretch::all(visible, gap, self.tried);
@@ -21,7 +21,7 @@ impl Space<'_> {
         Fault::TicketUse { register, line, gap: self.gap.unwrap_or(0) }
     }
 
-    /// Checks that what a process may do next does not depend on the numbers behind its tickets.
+    /// Checks that the moves of a process do not depend on the numbers behind its tickets.
     pub(super) fn try_moves(
         &mut self,
         p: usize,
@@ -50,7 +50,7 @@ impl Space<'_> {
         Ok(())
     }
 
-    /// Checks that what came of a step does not depend on the numbers behind the tickets that the
+    /// Checks that the outcome of a step does not depend on the numbers behind the tickets that the
     /// process saw.
     pub(super) fn try_step(
         &mut self,

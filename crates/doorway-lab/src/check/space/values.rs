@@ -23,11 +23,11 @@ pub(crate) struct Values {
     pub(super) domain: Domain,
 }
 
-/// The numbers of values are kept in 24 bits where outcomes are looked up.
+/// The largest number of values: their numbers are kept in 24 bits where outcomes are looked up.
 const MAX_VALUES: u32 = 1 << 24;
 
 impl Values {
-    /// The values of a register that nothing has been written to.
+    /// Makes the values of a register that has not been written.
     pub(super) fn of(cell: &RegisterCell<'_>, kind: RegisterKind) -> Result<Self, Fault> {
         let (list, labels, ids, domain) =
             (Vec::new(), Vec::new(), FxHashMap::default(), Domain::of(cell, kind));
@@ -36,7 +36,7 @@ impl Values {
         Ok(values)
     }
 
-    /// The number of a value; it gets one if it has none.
+    /// Returns the number of a value, and gives it one if it has none.
     pub(super) fn intern(&mut self, value: Box<dyn Erased>) -> Result<u32, Fault> {
         let value = Arc::new(Whole(value));
         if let Some(&id) = self.ids.get(&value) {
@@ -55,22 +55,22 @@ impl Values {
         Ok(id)
     }
 
-    /// The value of this number.
+    /// Returns the value of this number.
     pub(crate) fn value(&self, id: u32) -> &dyn Erased {
         &*self.list[id as usize].0
     }
 
-    /// The value of this number, to be kept.
+    /// Returns the value of this number, to be kept.
     pub(crate) fn whole(&self, id: u32) -> Arc<Whole> {
         self.list[id as usize].clone()
     }
 
-    /// All of them.
+    /// Returns all values.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &dyn Erased> {
         self.list.iter().map(|value| &*value.0)
     }
 
-    /// How many there are.
+    /// Returns how many values there are.
     pub(crate) fn len(&self) -> usize {
         self.list.len()
     }

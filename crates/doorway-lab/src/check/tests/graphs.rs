@@ -1,4 +1,5 @@
-//! What the passes over the graph find, on random graphs, against the definitions taken literally.
+//! Compares the results of the passes over the graph with the definitions taken literally, on
+//! random graphs.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -16,8 +17,8 @@ use crate::{
 
 const N: usize = 3;
 
-/// A graph of few states, numbered by how many steps they are away from the first, as a search
-/// would find them.
+/// A graph of few states, numbered by how many steps they are away from the first state, as a
+/// search would find them.
 struct Sample {
     regions: Vec<Vec<Region>>,
     steps: Vec<Vec<(usize, u32)>>,
@@ -35,8 +36,8 @@ impl Random {
 }
 
 impl Sample {
-    /// A state is where each process is, and one of a few variants of that. Each process either
-    /// stays where it is or goes on, to a variant by chance.
+    /// Makes a random graph. A state is where each process is, and one of a few variants of that.
+    /// Each process either stays where it is or goes on, to a random variant.
     fn new(random: &mut Random) -> Self {
         let mut sample =
             Self { regions: vec![vec![Remainder; N]], steps: Vec::new(), depths: vec![0] };
@@ -86,7 +87,7 @@ impl Sample {
         self.regions[state as usize][p]
     }
 
-    /// The processes that wait in a state.
+    /// Returns the processes that wait in a state.
     fn waiting(&self, state: u32) -> u16 {
         (0..N).filter(|&p| self.region(state, p) == Waiting).fold(0, |set, p| set | 1 << p)
     }
@@ -114,7 +115,7 @@ impl Sample {
         Graph::of_steps(&self.steps, &self.regions, beginnings)
     }
 
-    /// The states that can be reached from one along allowed steps, itself among them.
+    /// Returns the states that can be reached from a state along allowed steps, including itself.
     fn reached(&self, start: u32, allowed: &dyn Fn(u32, usize, u32) -> bool) -> HashSet<u32> {
         let (mut seen, mut queue) = (HashSet::from([start]), VecDeque::from([start]));
         while let Some(from) = queue.pop_front() {
@@ -127,8 +128,8 @@ impl Sample {
         seen
     }
 
-    /// How early a run begins that violates a property of progress, and with which crashed set: the
-    /// least.
+    /// Returns how early a run begins that violates a property of progress, and its crashed set:
+    /// the least.
     fn violation(&self, property: Property, crashes: u32) -> Option<(usize, u32)> {
         let mut best = None;
         for crashed in (0..1u32 << N).filter(|set| set.count_ones() <= crashes) {
@@ -180,7 +181,7 @@ impl Sample {
         best
     }
 
-    /// For every state, the processes that are not enabled to enter.
+    /// Returns for every state the processes that are not enabled to enter.
     fn kept_out(&self) -> Vec<u16> {
         let mut kept = vec![0; self.steps.len()];
         for p in 0..N {
@@ -207,8 +208,8 @@ impl Sample {
         kept
     }
 
-    /// How many steps the shortest run takes that violates a property of order: by a search over
-    /// the states together with the processes that were before each.
+    /// Returns the number of steps of the shortest run that violates a property of order. Searches
+    /// over the states together with the processes that were before each process.
     fn overtaking(&self, property: Property, k: usize, kept_out: &[u16]) -> Option<usize> {
         let start = (0u32, [0u16; N]);
         let (mut seen, mut queue) = (HashSet::from([start]), VecDeque::from([(start, 0)]));
@@ -248,7 +249,7 @@ const ORDER: [Property; 3] = [Property::Fcfs, Property::KFcfs, Property::Fife];
 fn passes_find_what_the_definitions_say() {
     let mut random = Random(7);
     let timings = Timings::default();
-    // Each property, how often it holds and how often it does not: both have to be seen.
+    // For each property, how often it holds and how often it does not: both cases have to occur.
     let mut seen: HashMap<(Property, bool), usize> = HashMap::new();
     for round in 0..300 {
         let sample = Sample::new(&mut random);
@@ -270,8 +271,8 @@ fn passes_find_what_the_definitions_say() {
                 "round {round}: {property}"
             );
             *seen.entry((property, lasso.is_none())).or_default() += 1;
-            // Asked alone, it is the same: deadlock freedom is not searched for where no process
-            // starves.
+            // The result for the property alone is the same: deadlock freedom is not searched for
+            // where no process starves.
             let alone = Wanted { progress: vec![property], kept_out: false, crashes };
             let alone = kept::look(&graph, &alone, &depth, workers, &timings)
                 .lassos

@@ -1,9 +1,10 @@
-//! Strategies against the lock of paper 004: leaders are to close their backpacks before the others
-//! have got in, so that these pay for an attempt and have to make another one.
+//! Strategies against the lock of Giakkoupis and Woelfel 2014. The leaders close their backpacks
+//! before the other processes get in. So these processes pay for an attempt and have to make
+//! another one.
 //!
-//! What a process does shows in the kinds of its steps. In an attempt it writes (lines 2 and 5),
-//! updates S (line 6), and then reads if it leads (line 8) or else writes, reads and is about to
-//! write: line 24, by which it gets into the backpack.
+//! The types of its steps show what a process does. In an attempt it writes (lines 2 and 5) and
+//! updates S (line 6). A leader then reads (line 8). Any other process writes, reads and is about
+//! to write: line 24, by which it gets into the backpack.
 
 use std::ops::Range;
 
@@ -14,44 +15,46 @@ use super::{
 };
 use crate::{random::Random, replay::Kind, subject::Region};
 
-/// `locality-aware:backpack`: holds back everybody before line 24, until all leaders that were
-/// there when it looked for one (line 23) have entered: then the backpack is closed, whosever it
-/// is. Leaders move when nobody else does, so that everybody has written to R when one of them gets
-/// L. A leader that finds names in R waits for these, and whose they are is not seen: nor is the
-/// side. Then those who have written last are let go first, one by one, as what others have written
-/// before them may have been overwritten.
+/// `locality-aware:backpack`: holds back every process before line 24.
+///
+/// A process is held until all leaders that were there when it looked for one (line 23) have
+/// entered. Then the backpack is closed, whichever leader it belongs to. Leaders move when no other
+/// process does, so that every process has written to R when a leader gets L. A leader that finds
+/// names in R waits for these processes. The strategy sees neither the names nor the side. Then the
+/// strategy lets go the held processes that have written last, one by one, because what other
+/// processes have written before them may have been overwritten.
 pub struct Backpack {
     random: Random,
     groups: Groups,
     of: Vec<Seen>,
-    /// Those held back, and how many leaders there had been when they looked for one; who came last
-    /// stands last.
+    /// The processes held back, in the order in which they came. With each, the number of leaders
+    /// there had been when it looked for one.
     held: Vec<(usize, usize)>,
-    /// How many leaders there have been, and which of them have not entered yet.
+    /// The number of leaders so far, and the leaders that have not entered yet.
     elected: usize,
     leaders: Vec<(usize, usize)>,
-    /// Something has been written since those who wait have looked.
+    /// A step has written since the waiting processes looked.
     written: bool,
-    /// Steps since a call has responded or somebody was let go.
+    /// Steps since a call has responded or a held process was let go.
     since: usize,
 }
 
-/// What was seen of a process.
+/// What has been seen of a process.
 #[derive(Clone, Copy, Default)]
 struct Seen {
-    /// Steps since it has updated S, in an attempt that others lead.
+    /// Steps since the process updated S, in an attempt that another process leads.
     joins: Option<usize>,
     leads: bool,
-    /// Looks in a row, and local ones.
+    /// Looks in a row, and local looks in a row.
     looks: usize,
     local: usize,
 }
 
-/// The steps of who does not lead between lines 6 and 24.
+/// The number of steps of a process that does not lead between lines 6 and 24.
 const BEFORE_LINE_24: usize = 2;
 
 impl Backpack {
-    /// Among `n` processes.
+    /// Makes a strategy among `n` processes.
     pub fn new(n: usize, random: Random) -> Self {
         Self {
             random,
@@ -74,7 +77,7 @@ impl Backpack {
         seen.looks = if looks { seen.looks + 1 } else { 0 };
         seen.local = if looks && !past.step.remote { seen.local + 1 } else { 0 };
         seen.joins = seen.joins.map(|steps| steps + 1);
-        // Who leads updates S once more, to resign: that is no attempt.
+        // A leader updates S once more, to resign: that is no attempt.
         if is == Type::Update && !seen.leads {
             seen.leads = reads_next;
             seen.joins = (!reads_next).then_some(0);
@@ -93,8 +96,8 @@ impl Backpack {
         }
     }
 
-    /// Lets go those whose leaders have all entered: of the leaders that have not, all are later
-    /// than this.
+    /// Lets go the processes whose leaders have all entered. `open` is the number of the first
+    /// leader that has not entered.
     fn let_go(&mut self, open: usize) {
         let groups = &mut self.groups;
         self.held.retain(|&(p, elected)| {
@@ -127,7 +130,7 @@ impl Backpack {
         if seen.leads { Group::Last } else { Group::Free }
     }
 
-    /// Those who seemed to wait look again.
+    /// Lets the processes that seemed to wait look again.
     fn wake(&mut self) {
         while let Some(p) = self.groups.last(Group::Waits) {
             let seen = &mut self.of[p];
@@ -153,8 +156,8 @@ impl LocalityAware for Backpack {
         }
         self.since += 1;
         if self.since > PATIENCE * view.processes() {
-            // This is another lock, or somebody waits in another way: anybody, until a call
-            // responds.
+            // This is another lock, or a process waits in another way: any process moves, until a
+            // call responds.
             self.let_go(usize::MAX);
             self.wake();
             return view.anybody(&mut self.random);
@@ -179,21 +182,22 @@ impl LocalityAware for Backpack {
     }
 }
 
-/// `strong-adaptive:backpack`: sees where in R a process is about to write. While the backpack of a
-/// side is not closed, nobody writes to the first place of its R, so that the leader waits for
-/// nobody; and nobody gets to line 24 in time. Who has the lock stays inside until all others are
-/// held back or wait. All but the leaders pay for an attempt in vain, or for several, each time
-/// that one process passes.
+/// `strong-adaptive:backpack`: sees where in R a process is about to write.
+///
+/// While the backpack of a side is not closed, no process writes to the first place of its R, so
+/// that the leader waits for no process. Also, no process gets to line 24 in time. The process that
+/// has the lock stays inside until all other processes are held back or wait. All processes but
+/// the leaders pay for one or several attempts in vain each time that one process passes.
 pub struct EmptyBackpack {
     random: Random,
-    /// R, B and S of both sides, as the layout numbers registers, once they have been looked up;
-    /// nothing in other locks.
+    /// R, B and S of both sides, as the layout numbers registers, after the first look at the
+    /// layout; nothing in other locks.
     blocks: Option<[[Range<usize>; 2]; 3]>,
     /// On each side, the leader whose backpack is open.
     open: [Option<usize>; 2],
     /// On each side, whether there is a leader whose backpack is closed.
     closed: [bool; 2],
-    /// Steps since somebody has entered or left.
+    /// Steps since a process last entered or left.
     since: usize,
 }
 
@@ -201,28 +205,29 @@ const R: usize = 0;
 const B: usize = 1;
 const S: usize = 2;
 
-/// In which order processes move.
+/// The order in which processes move.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Turn {
-    /// Goes on.
+    /// The process goes on.
     Now,
-    /// Leads, and its backpack is open.
+    /// The process leads, and its backpack is open.
     Leads,
-    /// Has the lock.
+    /// The process has the lock.
     Inside,
-    /// Would get in, or would be waited for.
+    /// The process would get into a backpack, or a leader would wait for it.
     Held,
-    /// Waits in vain.
+    /// The process waits in vain.
     Never,
 }
 
 impl EmptyBackpack {
-    /// Nothing has been seen yet.
+    /// Makes a strategy that has seen nothing yet.
     pub fn new(random: Random) -> Self {
         Self { random, blocks: None, open: [None; 2], closed: [false; 2], since: 0 }
     }
 
-    /// The side and the place where this register stands, if it is one of R, B or S.
+    /// Returns the side and the place of this register, if it belongs to the given block (R, B or
+    /// S).
     fn place(&self, block: usize, register: Option<usize>) -> Option<(usize, usize)> {
         let (register, sides) = (register?, &self.blocks.as_ref()?[block]);
         let side = sides.iter().position(|side| side.contains(&register))?;
@@ -289,7 +294,7 @@ impl StrongAdaptive for EmptyBackpack {
     fn next(&mut self, view: &View<'_>) -> Option<usize> {
         self.note(view);
         if self.since > PATIENCE * view.machine.processes() {
-            // This is another lock: anybody, until somebody enters or leaves.
+            // This is another lock: any process moves, until a process enters or leaves.
             return (!view.able.is_empty())
                 .then(|| view.able[self.random.below(view.able.len() as u64) as usize]);
         }

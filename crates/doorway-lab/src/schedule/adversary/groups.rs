@@ -1,31 +1,32 @@
-//! Who is treated alike by a strategy, in lists from which anybody is picked in one step.
+//! Groups of processes that a strategy treats alike, in lists from which one step picks any
+//! process.
 
 use super::Locality;
 use crate::random::Random;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Group {
-    /// May go on.
+    /// The process may go on.
     Free,
-    /// Is held back.
+    /// The process is held back.
     Held,
-    /// Only looks, so it seems.
+    /// The process only looks, so it seems to wait.
     Waits,
-    /// Moves when nobody else does.
+    /// The process moves when no other process does.
     Last,
-    /// Makes no more steps.
+    /// The process makes no more steps.
     Gone,
 }
 
-/// Every process in a group.
+/// The group of every process.
 pub(super) struct Groups {
-    /// In which list each process is, and where in it.
+    /// For each process, its group and its position in the list of that group.
     places: Vec<(Group, usize)>,
     lists: [Vec<usize>; Group::Gone as usize],
 }
 
 impl Groups {
-    /// All are free.
+    /// Makes groups in which all processes are free.
     pub(super) fn new(n: usize) -> Self {
         let places = (0..n).map(|p| (Group::Free, p)).collect();
         Self { places, lists: [(0..n).collect(), Vec::new(), Vec::new(), Vec::new()] }
@@ -59,7 +60,8 @@ impl Groups {
         }
     }
 
-    /// One of a group that has a pending step still: who crashes does not say so.
+    /// Picks a process of a group that still has a pending step. A crash is not reported to the
+    /// groups.
     pub(super) fn pick(
         &mut self,
         group: Group,

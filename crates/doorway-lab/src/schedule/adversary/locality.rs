@@ -1,5 +1,6 @@
-//! The locality-aware adversary of paper 004, section II: it sees of each step, past or pending,
-//! whether it reads or writes and whether it is local in DSM; never the register or the value.
+//! The locality-aware adversary of Giakkoupis and Woelfel 2014, section II. It sees of each step,
+//! past or pending, whether it reads or writes and whether it is local in DSM. It never sees the
+//! register or the value.
 
 use super::{
     ScheduleError, Scheduler, View,
@@ -7,30 +8,30 @@ use super::{
 };
 use crate::{machine::Event, random::Random, replay::Kind, subject::Region};
 
-/// A strategy that knows of steps what [`Locality`] tells.
+/// A strategy that knows only what [`Locality`] tells about steps.
 pub trait LocalityAware {
-    /// Who moves next: one who has a pending step.
+    /// Returns the process that moves next: one with a pending step.
     fn next(&mut self, view: &Locality<'_>) -> Option<usize>;
 }
 
-/// What kind of step it is.
+/// The type of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Type {
     /// A read.
     Read,
     /// A write.
     Write,
-    /// A compare-and-swap or another step that does both.
+    /// A compare-and-swap or another step that reads and writes.
     Update,
-    /// A coin is tossed. In the paper this is no step; here it is one, which tells that a coin is
-    /// tossed and not how it falls.
+    /// A coin toss. In the paper this is no step. Here it is one, which shows that a coin is tossed
+    /// but not the outcome.
     Coin,
 }
 
-/// What is seen of a step.
+/// What the adversary sees of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Glimpse {
-    /// What kind of step.
+    /// The type of the step.
     pub is: Type,
     /// Whether the register lives elsewhere.
     pub remote: bool,
@@ -39,54 +40,53 @@ pub struct Glimpse {
 /// A call that has responded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Response {
-    /// `lock()`: the process is in the critical section.
+    /// `lock()`: the process is now in the critical section.
     Lock,
-    /// `release()`: it is in its remainder.
+    /// `release()`: the process is now in its remainder.
     Release,
 }
 
 /// A step that has been made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Past {
-    /// Who made it.
+    /// The process that made the step.
     pub process: usize,
-    /// What is seen of it.
+    /// What the adversary sees of the step.
     pub step: Glimpse,
-    /// The call that responded with it.
+    /// The call that responded with this step.
     pub response: Option<Response>,
 }
 
-/// All that the adversary learns. Nothing else can be had from it: neither registers nor values nor
-/// coins.
+/// All that the adversary learns: no registers, no values, no outcomes of coins.
 pub struct Locality<'a> {
     view: &'a View<'a>,
 }
 
 impl Locality<'_> {
-    /// How many processes there are.
+    /// Returns the number of processes.
     pub fn processes(&self) -> usize {
         self.view.regions.len()
     }
 
-    /// How many have a pending step.
+    /// Returns how many processes have a pending step.
     pub fn pending_steps(&self) -> usize {
         self.view.able.len()
     }
 
-    /// One of those who have a pending step, each as likely.
+    /// Returns a process with a pending step, all with the same probability.
     pub fn anybody(&self, random: &mut Random) -> Option<usize> {
         let able = self.view.able;
         (!able.is_empty()).then(|| able[random.below(able.len() as u64) as usize])
     }
 
-    /// What is seen of the step that `p` is about to make; `None` if it makes no more.
+    /// Returns what is visible of the next step of `p`; `None` if `p` makes no more steps.
     pub fn pending(&self, p: usize) -> Option<Glimpse> {
         self.view.able.binary_search(&p).ok()?;
         let pending = self.view.machine.pending(p);
         Some(glimpse(pending.kind, pending.remote))
     }
 
-    /// The last step. A strategy is asked after every one, so it can know them all.
+    /// Returns the last step. A strategy is asked after every step, so it can know all of them.
     pub fn last(&self) -> Option<Past> {
         let event: &Event = self.view.last?;
         let response = match (event.from, event.to) {
@@ -107,7 +107,7 @@ fn glimpse(kind: Kind, remote: bool) -> Glimpse {
     }
 }
 
-/// Lets a strategy see what it may.
+/// Restricts what a strategy sees to [`Locality`].
 pub(super) struct Restricted<S>(pub(super) S);
 
 impl<S: LocalityAware> Scheduler for Restricted<S> {
@@ -116,7 +116,7 @@ impl<S: LocalityAware> Scheduler for Restricted<S> {
     }
 }
 
-/// Anybody, each as likely.
+/// Any process, all with the same probability.
 pub(super) struct Anybody(pub(super) Random);
 
 impl LocalityAware for Anybody {
@@ -125,27 +125,27 @@ impl LocalityAware for Anybody {
     }
 }
 
-/// Holds back certain steps while all others go on, until these only wait, whatever has been
-/// written; then it lets the held ones go, all at once.
+/// Holds back certain steps while all other processes go on. When these only wait, whatever has
+/// been written, all held steps are let go at once.
 ///
-/// - `locality-aware:hold-writes` holds back remote writes and updates. They come when everybody
-///   has looked at what they change.
-/// - `locality-aware:hold-release` holds back whoever has the lock, until all others have come and
-///   wait: the paper's adversary may delay calls of `release()` as long as it likes. Who comes
-///   finds the backpack closed.
+/// - `locality-aware:hold-writes` holds back remote writes and updates. They come when every
+///   process has looked at the registers that they change.
+/// - `locality-aware:hold-release` holds back the processes that have the lock, until all other
+///   processes have begun a passage and wait: the paper's adversary may delay calls of `release()`
+///   for any time. A process that begins a passage meanwhile finds the backpack closed.
 pub struct Hold {
     what: What,
     random: Random,
     groups: Groups,
-    /// How many looks each has made in a row; how many local ones.
+    /// For each process, the number of looks in a row, and of local looks in a row.
     looks: Vec<(usize, usize)>,
-    /// Who has the lock.
+    /// For each process, whether it has the lock.
     inside: Vec<bool>,
-    /// Those who are being let go.
+    /// The processes whose held steps are being let go.
     leaving: Vec<usize>,
-    /// Something has been written since those who wait have looked.
+    /// A step has written since the waiting processes looked.
     written: bool,
-    /// Steps since something was let go.
+    /// Steps since held steps were last let go.
     since: usize,
 }
 
@@ -155,21 +155,21 @@ enum What {
     Release,
 }
 
-/// Who has looked as often at its own registers, one look after the other, seems to wait.
+/// A process seems to wait after this many looks in a row at its own registers.
 pub(super) const LOCAL_LOOKS: usize = 4;
-/// So seems who has looked as many times as there are processes at any.
+/// A process also seems to wait after this many looks per process in a row at any registers.
 pub(super) const LOOKS: usize = 4;
-/// Something is let go after as many steps for each process in any case: not everybody who waits
+/// After this many steps per process, held steps are let go in any case: not every waiting process
 /// only looks.
 pub(super) const PATIENCE: usize = 256;
 
 impl Hold {
-    /// Holds back remote writes, among `n` processes.
+    /// Holds back remote writes and updates, among `n` processes.
     pub fn writes(n: usize, random: Random) -> Self {
         Self::new(What::Writes, n, random)
     }
 
-    /// Holds back who has the lock, among `n` processes.
+    /// Holds back the processes that have the lock, among `n` processes.
     pub fn release(n: usize, random: Random) -> Self {
         Self::new(What::Release, n, random)
     }
@@ -213,7 +213,7 @@ impl Hold {
         }
     }
 
-    /// Those who seemed to wait look again.
+    /// Lets the processes that seemed to wait look again.
     fn wake(&mut self) {
         while let Some(p) = self.groups.last(Group::Waits) {
             self.looks[p] = (0, 0);
@@ -243,7 +243,7 @@ impl LocalityAware for Hold {
             return Some(p);
         }
         if self.since <= PATIENCE * view.processes() && std::mem::take(&mut self.written) {
-            // Somebody may have been told to go on. Who, is not seen.
+            // A write may have told a process to go on. Which process is not visible.
             self.wake();
             if let Some(p) = self.groups.pick(Group::Free, view, &mut self.random) {
                 return Some(p);

@@ -3,18 +3,17 @@
 use super::{ScheduleError, Scheduler, View};
 use crate::random::Random;
 
-/// A schedule that is fixed before the run: a sequence of processes, and nothing to make it depend
-/// on.
+/// A schedule that is fixed before the run: a sequence of processes that depends on nothing.
 pub trait Oblivious {
-    /// Whose turn is next. Nobody asks whether it can move: the turn of a process that has made its
-    /// passages is lost.
+    /// Returns the process whose turn is next. The schedule does not ask whether the process can
+    /// move: a process that has made its passages loses its turn.
     fn turn(&mut self) -> usize;
 }
 
 /// Follows a fixed schedule.
 pub(super) struct Blind<S>(pub(super) S);
 
-/// A schedule in which all who can still move are passed over as many times is over.
+/// A schedule ends if it passes over all processes that can still move this many times in a row.
 const PATIENCE: u32 = 1 << 28;
 
 impl<S: Oblivious> Scheduler for Blind<S> {
@@ -22,10 +21,10 @@ impl<S: Oblivious> Scheduler for Blind<S> {
         if view.able.is_empty() {
             return Ok(None);
         }
-        // Lost turns change nothing, so it makes no difference that they are not shown to anybody.
+        // Lost turns change nothing, so no strategy needs to see them.
         for _ in 0..PATIENCE {
             let p = self.0.turn();
-            // Mostly everybody can move, and then each stands at its own place.
+            // Mostly every process can move. Then process `p` is at index `p` of `able`.
             if view.able.get(p) == Some(&p) || view.able.binary_search(&p).is_ok() {
                 return Ok(Some(p));
             }
@@ -34,7 +33,7 @@ impl<S: Oblivious> Scheduler for Blind<S> {
     }
 }
 
-/// Anybody, each as likely.
+/// Any process, all with the same probability.
 pub(super) struct Anybody {
     n: u64,
     random: Random,
@@ -53,7 +52,8 @@ impl Oblivious for Anybody {
 }
 
 /// `oblivious:bursts`: one process moves many times in a row, then another. Bursts of 1, 2, 4, …
-/// and 128 turns are as likely: some end in the middle of a doorway, and some are passages.
+/// and 128 turns have the same probability. Some end in the middle of a doorway, and some are
+/// passages.
 pub struct Bursts {
     n: u64,
     random: Random,
@@ -62,7 +62,7 @@ pub struct Bursts {
 }
 
 impl Bursts {
-    /// Among `n` processes.
+    /// Makes a schedule among `n` processes.
     pub fn new(n: usize, random: Random) -> Self {
         Self { n: n as u64, random, process: 0, left: 0 }
     }
@@ -79,16 +79,16 @@ impl Oblivious for Bursts {
     }
 }
 
-/// `oblivious:skewed`: process i is i + 1 times as slow as process 0, so that the last ones are
-/// overtaken again and again.
+/// `oblivious:skewed`: process i is i + 1 times as slow as process 0, so that the last processes
+/// are overtaken again and again.
 pub struct Skewed {
     random: Random,
-    /// How many turns of the first so many processes there are, of all.
+    /// The cumulative weight of the turns of processes 0 up to this one.
     up_to: Vec<u64>,
 }
 
 impl Skewed {
-    /// Among `n` processes.
+    /// Makes a schedule among `n` processes.
     pub fn new(n: usize, random: Random) -> Self {
         let mut total = 0;
         let up_to = (1..=n as u64).map(|slow| {
@@ -137,7 +137,7 @@ mod tests {
         }
     }
 
-    /// Fixed before the run: two runs of the same schedule, whatever has happened.
+    /// A schedule is fixed before the run: the same seed gives the same schedule, whatever happens.
     #[test]
     fn a_schedule_follows_from_its_seed() {
         let with = |seed| turns(Bursts::new(5, Random::new(seed, 1)), 1000);

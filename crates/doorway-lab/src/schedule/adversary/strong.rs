@@ -1,13 +1,13 @@
-//! The strong adaptive adversary: it sees everything, coins that have fallen included.
+//! The strong adaptive adversary: it sees everything, including the outcomes of coins.
 
 use super::{ScheduleError, Scheduler, View};
 use crate::{random::Random, replay::Kind};
 
-/// A strategy that knows all there is: the whole [`View`]. One that is made for an algorithm finds
-/// its registers by name in [`Machine::layout`](crate::machine::Machine::layout), and where a
-/// process is by [`line`](crate::machine::Pending::line).
+/// A strategy that sees the whole [`View`]. A strategy for one algorithm finds the registers by
+/// name in [`Machine::layout`](crate::machine::Machine::layout), and the position of a process by
+/// [`line`](crate::machine::Pending::line).
 pub trait StrongAdaptive {
-    /// Who moves next: one of the able.
+    /// Returns the process that moves next: one of the able processes.
     fn next(&mut self, view: &View<'_>) -> Option<usize>;
 }
 
@@ -20,39 +20,40 @@ impl<S: StrongAdaptive> Scheduler for Free<S> {
     }
 }
 
-/// `strong-adaptive:victim`: the last process pays in CC as often as can be arranged. It moves only
-/// when its next step is a reference, or when nobody else gets anywhere; else the others move. Of
-/// their writes, those come first that take a copy away from the victim, and those last that it
-/// would not notice.
+/// `strong-adaptive:victim`: the last process pays in CC as often as can be arranged. The victim
+/// moves only when its next step is a reference, or when no other process gets anywhere. Otherwise
+/// the other processes move. Of their writes, the first are those that take a copy away from the
+/// victim. The last are those that the victim would not notice.
 pub struct Victim {
     victim: usize,
     random: Random,
-    /// Steps since anything has changed.
+    /// Steps since the last change.
     still: usize,
     /// Steps that the victim has made in a row.
     row: usize,
 }
 
-/// For each process, steps after which anybody may move: if nothing has changed in as many, or if
-/// the victim has made as many in a row. Who looks by updates pays for ever, and who looks at
-/// several registers may seem to get somewhere.
+/// Steps per process after which any process may move: if nothing has changed for so many steps, or
+/// if the victim has made so many in a row. A process that looks by updates pays for ever, and a
+/// process that looks at several registers may seem to get somewhere.
 const PATIENCE: usize = 64;
 
-/// What is to be expected of a step of another process; the first is best.
+/// The expected effect of a step of another process; the first is best.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Worth {
-    /// It takes a copy away that the victim does not look at now, and will miss later.
+    /// The step takes away a copy that the victim does not look at now, and will miss later.
     Later,
-    /// It writes nothing, and may lead to something.
+    /// The step writes nothing, and may lead to something.
     Nothing,
-    /// It takes away what the victim waits to see change: it may let it go.
+    /// The step takes away a copy of the register at which the victim looks: it may let the victim
+    /// go.
     Now,
-    /// It writes where the victim has no copy.
+    /// The step writes where the victim has no copy.
     Wasted,
 }
 
 impl Victim {
-    /// The last of `n` processes.
+    /// Makes the last of `n` processes the victim.
     pub fn new(n: usize, random: Random) -> Self {
         Self { victim: n - 1, random, still: 0, row: 0 }
     }
@@ -72,8 +73,8 @@ impl Victim {
         }
     }
 
-    /// Who moves instead of the victim, if anybody gets anywhere: one of those whose steps are
-    /// worth most.
+    /// Returns the process that moves instead of the victim, if any process gets anywhere: one
+    /// whose step is worth most.
     fn other(&mut self, view: &View<'_>) -> Option<usize> {
         let mut best = None;
         let mut among = 0;
@@ -83,7 +84,7 @@ impl Victim {
             match best {
                 Some((most, _)) if worth > most => {}
                 Some((most, _)) if worth == most => {
-                    // Each of them is as likely in the end.
+                    // Each of these processes is equally likely in the end.
                     among += 1;
                     if self.random.below(among) == 0 {
                         best = Some((worth, p));

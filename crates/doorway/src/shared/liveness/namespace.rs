@@ -16,7 +16,7 @@ use super::{NAMESPACE, witness};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in super::super) struct Namespace(pub(in super::super) usize);
 
-/// How many a file has room for at the same time: the rest of its first page.
+/// How many namespaces a file has room for at the same time: the rest of its first page.
 pub(in super::super) const MOST: usize = 496;
 const _: () = assert!(MOST <= 1 << NAMESPACE);
 
@@ -24,7 +24,7 @@ const _: () = assert!(MOST <= 1 << NAMESPACE);
 const INITIAL: u64 = 0xefff_fffc;
 
 impl Namespace {
-    /// Returns that of an owner.
+    /// Returns the namespace of an owner.
     pub(super) fn of(owner: Owner) -> Self {
         Self((owner.life() & ((1 << NAMESPACE) - 1)) as usize)
     }
@@ -41,7 +41,7 @@ impl Namespace {
     }
 
     /// Returns the number of a namespace, which no process gives to another one while the
-    /// description of `fd` is open. `None` if all numbers are kept by others.
+    /// description of `fd` is open. `None` if other processes keep all numbers.
     ///
     /// `is_known` tells whether a process of a number may live that does not keep it; see
     /// [`witness`]. The description must not keep any number for another process: it could not tell
@@ -114,8 +114,8 @@ impl Namespace {
         words.get(self.0).is_some_and(|word| word.load(SeqCst) != 0)
     }
 
-    /// Whether processes of several namespaces use the lock, or may well do so: one that is used in
-    /// a container is made to be used in others, too.
+    /// Returns whether processes of several namespaces use the lock, or may well do so: a lock
+    /// that is used in a container is meant to be used in other containers, too.
     pub(super) fn are_several(words: &[AtomicU64]) -> bool {
         let is_used_elsewhere = |word: &AtomicU64| !matches!(word.load(SeqCst) >> 32, 0 | INITIAL);
         words.iter().any(is_used_elsewhere)

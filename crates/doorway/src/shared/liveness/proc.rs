@@ -41,11 +41,11 @@ pub(super) fn stat_of(pid: Pid) -> Result<Stat, Errno> {
     read_stat(Numbered::new("/proc/", pid.as_raw_nonzero().get(), "/stat").as_c_str())
 }
 
-/// Whether all threads of a process have ended: its pidfd is readable then. `false` where that
-/// cannot be told.
+/// Returns whether all threads of a process have ended: its pidfd is readable then. `false` where
+/// that cannot be told.
 ///
 /// The state in `/proc/PID/stat` does not suffice: while a thread that is not the first one calls
-/// exec, it shows the end of the first one, whose place the other takes.
+/// exec, it shows the end of the first one, whose place the calling thread takes.
 #[cold]
 pub(super) fn has_ended(pid: Pid) -> bool {
     let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
@@ -58,7 +58,7 @@ pub(super) fn has_ended(pid: Pid) -> bool {
 pub(super) struct Stat {
     /// Its PID in the namespace of this `/proc`.
     pub(super) pid: Pid,
-    /// Its first thread has ended: so have the others, or one of them goes on, or takes its place.
+    /// Its first thread has ended: so have its other threads, or one runs on, or takes its place.
     pub(super) ended: bool,
     pub(super) start: u64,
 }

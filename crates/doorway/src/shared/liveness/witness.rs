@@ -9,7 +9,7 @@
 //! - A forked process shares its parent's description until it calls exec or uses the lock itself;
 //!   until then the parent's byte stays locked.
 //! - The byte of a command is locked twice: by its parent's description, and by one of its own,
-//!   which stays open across exec. If the command closes that one, and its children have none, the
+//!   which stays open across exec. If the command closes its own, and its children have none, the
 //!   parent [notices](watch) and marks the command as one without a witness.
 //!
 //! The *numbers* of namespaces are kept in the same way: by a read lock on one of the first bytes
@@ -95,8 +95,8 @@ pub(super) fn release(fd: BorrowedFd<'_>, owner: Owner) {
     let _ = lock(fd, libc::F_OFD_SETLK, libc::F_UNLCK, byte_of(owner));
 }
 
-/// Whether no other description has the byte of a process locked. `false` where that cannot be
-/// told.
+/// Returns whether no other description has the byte of a process locked. `false` where that cannot
+/// be told.
 pub(super) fn is_free(fd: BorrowedFd<'_>, owner: Owner) -> bool {
     lock(fd, libc::F_OFD_GETLK, libc::F_WRLCK, byte_of(owner)) == Ok(libc::F_UNLCK)
 }

@@ -1,11 +1,11 @@
 //! How long a process that waits keeps its processor before it sleeps.
 //!
-//! A process that sleeps is woken in the time of many short passages, and every waiter behind it
+//! A sleeping process takes as long to wake as many short passages take, and every waiter behind it
 //! waits for that as well. So it pays to let other processes run a few times first (`sched_yield`):
-//! then it is mostly awake when its turn comes, if passages are short. But if another program wants
-//! the processor, a yield gives that a whole time slice, and everything waits for it. So every
-//! yield is timed, and after one that took long no process yields for this lock for a while. The
-//! evidence is in the lock file.
+//! if passages are short, the waiter is then mostly awake when its turn comes. But if another
+//! program wants the processor, a yield gives that program a whole time slice, and every waiter
+//! waits for it. So every yield is timed, and after a long one no process yields for this lock for
+//! a while. The evidence is in the lock file.
 
 use std::{
     hint::spin_loop,
@@ -21,8 +21,8 @@ use rustix::time::{ClockId, clock_gettime};
 const ATTEMPTS: u32 = 40;
 const PAUSES: u32 = 32;
 
-/// A process yields only if so many processes wait at most: among many, a yield goes through all of
-/// them.
+/// A process yields only if at most this many processes wait: among many, a yield goes through all
+/// of them.
 pub(super) const FEW: usize = 8;
 
 /// How often a process yields before it sleeps.
@@ -51,7 +51,7 @@ impl Patience {
         true
     }
 
-    /// Whether the process has spun long enough.
+    /// Returns whether the process has spun long enough.
     pub(in super::super) fn is_over(&self) -> bool {
         self.0 > ATTEMPTS
     }
@@ -63,7 +63,7 @@ fn now() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Whether the time until which something is not to be done is over.
+/// Returns whether the time until which something is not to be done is over.
 fn is_over(until: &AtomicU64) -> bool {
     let (until, now) = (until.load(Relaxed), now());
     // A time far ahead is damage.
@@ -79,7 +79,7 @@ pub(super) struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
-    /// Notes that a yield took so long.
+    /// Records how long a yield took.
     #[cold]
     fn note(&self, now: u64, took: u64) {
         let until = self.no_yields_until.load(Relaxed);

@@ -4,9 +4,9 @@
 //! |---|---|
 //! | a slot is granted | the granter wakes the waiter |
 //! | the process right ahead, or, at the front of the queue, a holder ends | the [watcher](super::watcher) wakes the waiter, which reclaims |
-//! | the waiter right ahead leaves the queue | that one wakes the waiter, which watches another one |
-//! | the waiter is at the front now | the process that granted a slot to the one ahead wakes the waiter, which watches the holders |
-//! | a process is killed before it wakes another | the other one watches it, or its own look once in a while |
+//! | the waiter right ahead leaves the queue | the leaving process wakes the waiter, which watches another process |
+//! | the waiter is at the front now | the process that granted a slot to the waiter ahead wakes this waiter, which watches the holders |
+//! | a process is killed before it wakes a waiter | that waiter watches it, or looks by itself once in a while |
 //!
 //! For the first moments ([`FIRST_LOOK`], [`FIRST_LOOK_OF_MANY`]) a waiter watches nothing: most
 //! waits are short, and to begin to watch takes as long as several hand-overs.
@@ -45,7 +45,7 @@ use super::{
     watcher::Watcher,
 };
 
-/// After this time a waiter looks for deaths, and watches from then on.
+/// After this time a waiter looks for deaths, and watches processes from then on.
 const FIRST_LOOK: Duration = Duration::from_millis(50);
 /// The same if more processes wait than [`MANY`].
 const FIRST_LOOK_OF_MANY: Duration = Duration::from_millis(250);
@@ -63,7 +63,7 @@ const LOOK_WITHOUT_WATCHER: Duration = Duration::from_millis(100);
 /// What a waiter writes into its word before it sleeps, if it watches no process. 0 means that it
 /// is awake.
 const SLEEPS: u64 = 1;
-/// The same if it watches.
+/// The same if it watches processes.
 const WATCHES: u64 = 2;
 /// For how long the slot of a command that has ended is left to its `doorway run` to take back.
 const GRACE: Duration = Duration::from_millis(20);
@@ -82,7 +82,7 @@ pub(in super::super) struct Wait {
 }
 
 impl Wait {
-    /// Whether another process has ended its last sleep.
+    /// Returns whether another process has ended its last sleep.
     pub(in super::super) fn is_told(&self) -> bool {
         self.is_told
     }
@@ -244,15 +244,15 @@ fn pidfd(file: &File, owner: Owner) -> Result<Option<OwnedFd>, Errno> {
     }
     let Some(pid) = liveness::pid(owner) else { return Ok(None) };
     match pidfd_open(pid, PidfdFlags::empty()) {
-        // Asked after the descriptor is there: then it is this process's, and not one's with a
-        // reused PID.
+        // Checked once the descriptor is open: then the descriptor is for this process, and not for
+        // another process with a reused PID.
         Ok(pidfd) => Ok(Some(pidfd).filter(|_| !file.is_dead(owner))),
         Err(Errno::SRCH) => Ok(None),
         Err(errno) => Err(errno),
     }
 }
 
-/// Sleeps while the word says how, for so long at most.
+/// Sleeps while the word has the value `how`, but no longer than `limit`.
 fn sleep_on(asleep: &AtomicU64, how: u64, limit: Duration) {
     let time = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
     let _ = futex::wait(low_half(asleep), futex::Flags::empty(), how as u32, Some(&time));

@@ -1,8 +1,8 @@
 //! A thread that wakes a sleeping waiter when one of the processes that it watches ends.
 //!
 //! A process can sleep until a word changes (a futex) or until another process ends (a pidfd), not
-//! for both. So a waiter that has waited for long starts this thread, which sleeps until a watched
-//! process ends and then ends the sleep of the waiter. Neither costs anything meanwhile.
+//! for both. So a waiter that has waited for long starts this thread. The thread sleeps until a
+//! watched process ends, and then ends the sleep of the waiter. Neither costs anything meanwhile.
 
 use std::{
     io::Error,
@@ -88,7 +88,7 @@ impl Shared {
                 let mut new = self.watched.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                 watched = new.take().unwrap_or(watched);
             } else if ended {
-                // The waiter looks, and then watches others.
+                // The waiter looks, and then watches other processes.
                 watched.clear();
                 self.file.wake(self.entry);
             }

@@ -1,8 +1,8 @@
-//! What is changed in the mutants of the randomized lock, and what becomes of it.
+//! The mutants of the randomized lock: the change and the fate of each.
 
 use crate::{ANY_NUMBER, Fate, Mutant, Property, Setting};
 
-/// Two processes, so many passages.
+/// Returns a setting of two processes and so many passages.
 const fn two(passages: u32) -> Setting {
     Setting::slots(2, 1).passages(passages)
 }
@@ -11,9 +11,10 @@ const fn breaks(property: Property, passages: u32) -> Fate {
     Fate::breaks_in(property, two(passages))
 }
 
-/// Process 0 is through with L but for its last two accesses when 1 has taken it and resigned; 2
-/// then plays from the leaf of 0 and is told to go by it, although 1 is still there. 1 takes 2's
-/// name back instead of its own, and 3 finds nobody.
+/// Process 0 has finished the release of L but for its last two accesses when process 1 has taken L
+/// and resigned. Process 2 then plays from the leaf of process 0, which tells it to go although
+/// process 1 is still there. Process 1 takes back the name of process 2 instead of its own, and
+/// process 3 finds no rival.
 const FOUR: &str = "\
 0 until critical
 0 past 32
@@ -28,8 +29,8 @@ const FOUR: &str = "\
 3 chooses 1
 3 until critical";
 
-/// Process 2 has been promoted and has gone, and still says that it wants to get in: 1 waits for
-/// it.
+/// Process 2 has been promoted and has left, and still announces that it wants to get in. Process 1
+/// waits for it.
 const STILL_WANTS: &str = "\
 0*2
 0 chooses 1
@@ -44,9 +45,9 @@ const STILL_WANTS: &str = "\
 again
 1";
 
-/// Process 1 fails to become leader, since 0 is. Then 2 is, and finds that 1 wants to get in. But 1
-/// tries the backpack of 0, tries again on the other side, leads there, and waits for L, which 2
-/// has.
+/// Process 1 fails to become leader, since process 0 leads. Then process 2 leads, and finds that
+/// process 1 wants to get in. But process 1 tries the backpack of process 0, tries again on the
+/// other side, leads there, and waits for L, which process 2 holds.
 const OLD_LEADER: &str = "\
 0 until critical
 1 past 6

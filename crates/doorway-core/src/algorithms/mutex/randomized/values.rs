@@ -1,8 +1,7 @@
-//! What the registers of the randomized lock hold: sequence numbers with something beside them.
+//! The register values of the randomized lock: sequence numbers with other data beside them.
 //!
-//! Natively a sequence number has 56 bits and a process 14, so that a process with another's name
-//! and number fits in a double word. At ten million attempts a second, 56 bits last for two
-//! centuries.
+//! Natively a sequence number has 56 bits and a process 14, so that a sequence number and a name
+//! fit together in a double word. At ten million attempts a second, 56 bits last for two centuries.
 
 use core::fmt;
 
@@ -11,7 +10,7 @@ use crate::{Local, Relabel, Ticket, Value, plain_local, raw};
 const SEQ_BITS: u32 = 56;
 const PROCESS_BITS: u32 = 14;
 
-/// The most processes that there is room for.
+/// The largest number of processes for which there is room.
 pub(super) const MOST: usize = 1 << PROCESS_BITS;
 
 fn seq(word: u128) -> Ticket {
@@ -85,7 +84,7 @@ impl Value for Name {
     );
 }
 
-/// Somebody, or (⊥, ⊥): with one bit more than a name.
+/// A name, or (⊥, ⊥): with one bit more than a name.
 impl Value for Option<Name> {
     double_word!(
         SEQ_BITS + PROCESS_BITS + 1,
@@ -100,13 +99,13 @@ impl Value for Option<Name> {
 pub enum Status {
     /// It wants the lock, and may become a leader.
     Want,
-    /// It is a leader whose backpack is closed, or has not come yet.
+    /// It is a leader whose backpack is closed, or it has not entered yet.
     Done,
     /// It tries to get into the backpack of this leader.
     Joins(Name),
 }
 
-/// What a process says of itself: `A[p]`.
+/// What a process announces: `A[p]`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Announcement {
     /// seq
@@ -158,14 +157,14 @@ impl Value for Announcement {
     );
 }
 
-/// How far a process is with a backpack, in B.
+/// How far a process has got with a backpack, in B.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Stat {
-    /// It is not in it, any more or yet.
+    /// It is not in the backpack, not yet or not any more.
     Done,
     /// It tries to get in.
     Trying,
-    /// It is in, and waits to be promoted.
+    /// It is in the backpack, and waits to be promoted.
     Waiting,
     /// It has been promoted.
     Promoted,

@@ -1,4 +1,4 @@
-//! How a process gets into the backpack of a leader, and how it takes that back.
+//! How a process gets into the backpack of a leader, and how it leaves the backpack again.
 
 use super::{
     Pass, RandomizedBounded, Side,
@@ -65,7 +65,8 @@ impl<const FAIR: bool, E: Sync> RandomizedBounded<FAIR, E> {
         Ok(None)
     }
 
-    /// Takes back that it joins a leader, and then changes its place in the backpack to this.
+    /// Takes back in A that `p` joins a leader, and then writes `place` to its place in the
+    /// backpack.
     #[inline(always)]
     pub(super) fn give_up<M: Registers>(
         &self,
@@ -93,8 +94,8 @@ impl<const FAIR: bool, E: Sync> RandomizedBounded<FAIR, E> {
         })
     }
 
-    /// What a place will hold when the process to which it belongs has nothing to do with the
-    /// backpack any more.
+    /// Returns what a place will hold when its process has nothing to do with the backpack any
+    /// more.
     #[inline(always)]
     fn next<M: Registers>(&self, m: &mut M, mine: Register<Place>) -> Result<Place, M::Halt> {
         let place = m.read(mine)?;

@@ -1,12 +1,13 @@
 //! L, the lock that keeps the leaders of the two sides apart, with the hand-over from each leader
-//! to the next on its side.
+//! to the next leader of its side.
 //!
-//! A leader resigns before it is through with L, so the next one might play L from the same leaf
-//! beside it. Therefore it waits for the one before. That one says under its parity (Bit, line 8)
-//! that it holds L, and the one after it registers as its heir and looks again: either the holder
-//! is through, or it finds its heir and tells it. The flag by which it is told is taken back
-//! beforehand, in the heir's own memory. That cannot erase anything: who is told late was told of a
-//! time that is over before the holder can hold L again.
+//! A leader resigns before it is through with L, so the next leader of its side might play L from
+//! the same leaf at the same time. Therefore the next leader waits for the previous leader. The
+//! previous leader announces under its parity (Bit, line 8) that it holds L. The next leader
+//! registers as the heir of this holder and looks again. Either the holder is through with L, or it
+//! finds its heir and tells it by a flag. The heir takes the flag back beforehand, in its own
+//! memory. That cannot erase anything that matters: a late message is about a time that is over
+//! before the holder can hold L again.
 
 use alloc::format;
 
@@ -16,7 +17,7 @@ use crate::{Array, Grid, Home, Homes, Layout, Register, Registers};
 #[derive(Debug)]
 pub(super) struct Last {
     lock: Tournament<false>,
-    /// A leader is through with L, `[v][p]` for the one that comes after v, with whom it lives
+    /// `[v][p]`: tells p, the leader after v, that v is through with L; lives with p
     gone: Grid<bool>,
     sides: [Side; 2],
 }
@@ -27,7 +28,7 @@ struct Side {
     bit: Register<bool>,
     /// For each parity, the leader that is not yet through with L
     holder: Array<Option<u32>>,
-    /// For each parity, who comes after that leader
+    /// For each parity, the next leader of this side after that leader
     heir: Array<Option<u32>>,
 }
 
@@ -73,7 +74,7 @@ impl Last {
         Ok(bit)
     }
 
-    /// Line 31: the next leader of this side has the other parity.
+    /// Line 31: gives the next leader of this side the other parity.
     #[inline(always)]
     pub(super) fn flip<M: Registers>(&self, m: &mut M, side: u8, bit: bool) -> Result<(), M::Halt> {
         if m.drops(31) {
@@ -83,8 +84,7 @@ impl Last {
         m.write(self.sides[usize::from(side)].bit, !bit)
     }
 
-    /// Line 33: releases L, and tells the leader that comes after on this side, if there is one
-    /// yet.
+    /// Line 33: releases L, and tells the next leader of this side, if there is one yet.
     #[inline(always)]
     pub(super) fn release<M: Registers>(
         &self,

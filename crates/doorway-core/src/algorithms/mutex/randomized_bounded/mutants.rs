@@ -1,4 +1,4 @@
-//! What is changed in the mutants of the bounded lock, and what becomes of it.
+//! The mutants of the bounded lock: the change and the fate of each.
 
 use crate::{Fate, Mutant, Property, Setting};
 
@@ -10,8 +10,8 @@ const fn scripted(property: Property, n: usize, script: &'static str) -> Fate {
     Fate::Scripted { property, setting: Setting::slots(n, 1).passages(2), script }
 }
 
-/// Process 1 has given up joining 0, but still says that it joins it: 0, who leads again, waits for
-/// it.
+/// Process 1 has given up joining process 0, but still announces that it joins. Process 0, which
+/// leads again, waits for it.
 const OLD_PROMISE: &str = "\
 0*3
 0 chooses 1
@@ -28,7 +28,7 @@ const OLD_PROMISE: &str = "\
 again
 0";
 
-/// The same, and 1 does not come back.
+/// The same, and process 1 does not come back.
 const OLD_PROMISE_KEPT: &str = "\
 0*3
 0 chooses 1
@@ -44,8 +44,8 @@ const OLD_PROMISE_KEPT: &str = "\
 again
 0";
 
-/// Process 1 finds no leader where 0 was, and tries on the other side. 0, who leads again, has seen
-/// it say that it joins.
+/// Process 1 finds no leader where process 0 was, and tries on the other side. Process 0, which
+/// leads again, has seen process 1 announce that it joins.
 const NO_WORD: &str = "\
 0*3
 0 chooses 1
@@ -63,8 +63,8 @@ again
 0
 1";
 
-/// Process 1 has seen 0 lead with its backpack open. When it joins, 0 has come again and wants the
-/// lock, but 2 leads.
+/// Process 1 has seen process 0 lead with its backpack open. When process 1 joins, process 0 has
+/// entered again and wants the lock, but process 2 leads.
 const NOT_A_LEADER: &str = "\
 0 past 12
 1 past 23
@@ -80,8 +80,8 @@ const NOT_A_LEADER: &str = "\
 again
 1";
 
-/// Process 1 has met 0, whose backpack is closed, and still says that it wants to get in: 2, who
-/// leads next, waits for it.
+/// Process 1 has met process 0, whose backpack is closed, and still announces that it wants to get
+/// in. Process 2, which leads next, waits for it.
 const STILL_WANTS: &str = "\
 0 until critical
 1 past 23
@@ -97,8 +97,8 @@ again
 1
 2";
 
-/// Process 2 leads, and finds that 1 wants to get in. But 1 tries the backpack of 0, and then the
-/// other side.
+/// Process 2 leads, and finds that process 1 wants to get in. But process 1 tries the backpack of
+/// process 0, and then the other side.
 const OLD_LEADER: &str = "\
 0 until critical
 1 past 6
@@ -114,8 +114,8 @@ again
 1
 2";
 
-/// Process 0 comes and goes for ever. Each time 1 finds its backpack closed, although it is its
-/// turn.
+/// Process 0 makes passages for ever. Each time process 1 finds its backpack closed, although it is
+/// the turn of process 1.
 const NO_GUEST: &str = "\
 0 until critical
 1*13
@@ -134,8 +134,8 @@ again
 1*13
 0 until remainder";
 
-/// Process 0 leads again and again, and each time it sees 1 trying: at its time before, when the
-/// backpack was closed.
+/// Process 0 leads again and again. Each time it sees process 1 trying, but at its previous time as
+/// leader, when the backpack was closed.
 const OLD_ATTEMPT: &str = "\
 0 until critical
 1*13
@@ -164,7 +164,7 @@ again
 0*2
 1*3";
 
-/// The same, and its turn never comes.
+/// Process 0 makes passages for ever, and the turn of process 1 never comes.
 const SAME_TURN: &str = "\
 0 until critical
 1*13
@@ -177,7 +177,8 @@ again
 1*13
 0 until remainder";
 
-/// Process 1 stays in its turn, which 0 has just ended. So nobody tells it that 0 has resigned.
+/// Process 1 stays in its turn, which process 0 has just ended. So no process tells it that process
+/// 0 has resigned.
 const ENDED_TURN: &str = "\
 0 until critical
 1*12
@@ -191,7 +192,7 @@ const ENDED_TURN: &str = "\
 again
 1";
 
-/// A change of what the lock costs, and fewer states.
+/// Changes what the lock costs, and has fewer states.
 const ONE_PLACE: Mutant =
     Mutant { name: "one-place", change: "R has a single place on each side", fate: Fate::Harmless };
 
@@ -271,7 +272,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
 ];
 
-/// Those of the turns alone.
+/// The mutants of the turns, and `ONE_PLACE`.
 pub(super) const OF_TURNS: &[Mutant] = &[
     ONE_PLACE,
     Mutant {

@@ -1,14 +1,16 @@
-//! Freedom from starvation: leaders also serve, one after the other, those who keep finding
+//! Starvation freedom: leaders also serve, one after the other, the processes that keep finding
 //! backpacks closed.
 //!
-//! Who has failed once says that it *needs* help. `Next` names the process whose turn it is, and
-//! only the holder of L changes it. Who finds its own name there *stays*: it says on which side,
-//! and does not leave that side before it has been inside. A leader of that side waits until it is
-//! in the backpack. And when a leader has resigned it tells the one who stays, so that this one
-//! need not try again and again while a backpack is closed.
+//! A process that has failed once announces that it *needs* help. `Next` names the process whose
+//! turn it is, and only the holder of L changes it. A process that finds its own name there
+//! *stays*: it announces on which side, and does not leave that side before it has been inside. A
+//! leader of that side waits until the process is in the backpack. When a leader has resigned, it
+//! tells the process that stays. So that process need not try again and again while a backpack is
+//! closed.
 //!
-//! A leader goes on to the next only if the process whose turn it is needs no help; it says so
-//! first (`ending`) and looks once more, so that nobody can stay in a turn that has just ended.
+//! A leader goes on to the next process only if the process whose turn it is needs no help. The
+//! leader announces that first (`ending`) and looks once more, so that no process can stay in a
+//! turn that has just ended.
 
 use super::values::{Help, Turn};
 use crate::{Array, Home, Homes, Layout, Register, Registers};
@@ -18,9 +20,9 @@ pub(super) struct Turns {
     n: usize,
     /// What each process asks for; lives with it.
     help: Array<Help>,
-    /// Whose turn it is.
+    /// The process whose turn it is.
     next: Register<Turn>,
-    /// A leader has resigned since this was taken back; lives with who is told.
+    /// Whether a leader has resigned since the process took its flag back; lives with that process.
     told: Array<bool>,
 }
 
@@ -34,12 +36,12 @@ impl Turns {
         }
     }
 
-    /// Says that `p` needs help.
+    /// Announces that `p` needs help.
     pub(super) fn ask<M: Registers>(&self, m: &mut M, p: usize) -> Result<(), M::Halt> {
         m.write(self.help.at(p), Help::Needs)
     }
 
-    /// Whether it is the turn of `p`, who needs help and now stays on this side.
+    /// Returns whether it is the turn of `p`, which needs help. If so, `p` now stays on this side.
     pub(super) fn stays<M: Registers>(
         &self,
         m: &mut M,
@@ -54,13 +56,13 @@ impl Turns {
         Ok(stays)
     }
 
-    /// Before an attempt of `p`, who stays: from now on it counts who resigns.
+    /// Takes back the flag of `p`, which stays, before its attempt: later resignations count.
     pub(super) fn listen<M: Registers>(&self, m: &mut M, p: usize) -> Result<(), M::Halt> {
         m.write(self.told.at(p), false)
     }
 
-    /// After an attempt in vain of `p`, who stays: the leader that it met has not resigned yet, or
-    /// will have told.
+    /// Waits until a leader has resigned, after a failed attempt of `p`, which stays. The leader
+    /// that `p` met has not resigned yet, or will have told `p`.
     pub(super) fn rest<M: Registers>(&self, m: &mut M, p: usize) -> Result<(), M::Halt> {
         if m.mutant("does-not-rest") {
             return Ok(());
@@ -68,7 +70,7 @@ impl Turns {
         m.wait(self.told.at(p), |told| told)
     }
 
-    /// `p`, who has asked and perhaps stayed, leads or has been promoted.
+    /// Takes back the request of `p`, which leads or has been promoted. `stayed`: did `p` stay?
     pub(super) fn thanks<M: Registers>(
         &self,
         m: &mut M,
@@ -77,12 +79,12 @@ impl Turns {
     ) -> Result<(), M::Halt> {
         m.write(self.help.at(p), Help::No)?;
         if stayed {
-            m.write(self.told.at(p), false)?; // nobody looks at it until it is taken back again: for fewer states
+            m.write(self.told.at(p), false)?; // for fewer states: `listen` comes before any read
         }
         Ok(())
     }
 
-    /// A leader of this side, who has L: the process to wait for, if there is one.
+    /// Returns the process for which a leader of this side, which holds L, has to wait, if any.
     pub(super) fn guest<M: Registers>(&self, m: &mut M, side: u8) -> Result<Option<u32>, M::Halt> {
         if m.mutant("waits-for-no-guest") {
             return Ok(None);
@@ -94,8 +96,8 @@ impl Turns {
         })
     }
 
-    /// A leader, who has L and has promoted who was waiting: goes on to the next, if the last one
-    /// needs no help.
+    /// Goes on to the next process, if the process whose turn it is needs no help. The caller is a
+    /// leader that holds L and has promoted the processes that were waiting.
     pub(super) fn advance<M: Registers>(&self, m: &mut M) -> Result<(), M::Halt> {
         if m.mutant("turns-never-end") {
             return Ok(());
@@ -115,7 +117,8 @@ impl Turns {
         })
     }
 
-    /// A leader of this side, who has resigned and still has L.
+    /// Tells the process that stays on this side that a leader has resigned. The caller is that
+    /// leader and still holds L.
     pub(super) fn tell<M: Registers>(&self, m: &mut M, side: u8) -> Result<(), M::Halt> {
         if m.mutant("tells-nobody") {
             return Ok(());

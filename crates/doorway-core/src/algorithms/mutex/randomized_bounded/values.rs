@@ -1,14 +1,14 @@
-//! What the registers of the bounded lock hold: at most a process and a few bits, O(log n) bits in
+//! The register values of the bounded lock: at most a process and a few bits each, O(log n) bits in
 //! all.
 
 use core::fmt;
 
 use crate::{Value, one_word, plain_local};
 
-/// What a process says of itself: `A[p]`.
+/// What a process announces: `A[p]`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Said {
-    /// It is not there, or leads a side and has closed its backpack.
+    /// It is not there, or it leads a side and has closed its backpack.
     Done,
     /// It wants the lock, and may become the leader of this side.
     Wants(u8),
@@ -51,14 +51,14 @@ impl Value for Said {
     );
 }
 
-/// How far a process is with a backpack, in B.
+/// How far a process has got with a backpack, in B.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Stat {
-    /// It is not in it, any more or yet.
+    /// It is not in the backpack, not yet or not any more.
     Done,
     /// It tries to get in.
     Trying,
-    /// It is in, and waits to be promoted.
+    /// It is in the backpack, and waits to be promoted.
     Waiting,
 }
 
@@ -67,17 +67,18 @@ pub enum Stat {
 pub struct Place {
     /// stat
     pub stat: Stat,
-    /// Flipped whenever p has to do with w again: what is left of the paper's number.
+    /// Flipped whenever p starts to use the backpack of w again. This is what is left of the
+    /// paper's number.
     pub bit: bool,
 }
 
 impl Place {
-    /// The same place with this written to it.
+    /// Returns the same place with `stat` written to it.
     pub(super) const fn with(self, stat: Stat) -> Self {
         Self { stat, ..self }
     }
 
-    /// Nobody's, and another than before.
+    /// Returns the place as it is after use: `Done`, with the bit flipped.
     pub(super) const fn flipped(self) -> Self {
         Self { stat: Stat::Done, bit: !self.bit }
     }
@@ -103,12 +104,12 @@ impl Value for Place {
     });
 }
 
-/// What a process asks of leaders that take turns: `Help[p]`.
+/// What a process asks of the leaders: `Help[p]`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Help {
     /// Nothing.
     No,
-    /// To be waited for, as soon as it knows where.
+    /// To be waited for, as soon as it knows on which side.
     Needs,
     /// To be waited for on this side, which it does not leave before it has been inside.
     Stays(u8),
@@ -131,12 +132,12 @@ impl Value for Help {
     );
 }
 
-/// Whose turn it is: `Next`.
+/// The process whose turn it is: `Next`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Turn {
     /// The process.
     pub of: u32,
-    /// A leader is about to go on to the next, and looks once more first.
+    /// Whether a leader is about to go on to the next process, and looks once more first.
     pub ending: bool,
 }
 
