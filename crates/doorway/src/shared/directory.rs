@@ -267,6 +267,11 @@ impl Directory {
         if mode & 0o002 != 0 && !sticky || mode & 0o020 != 0 && !sticky && !groups {
             return Err(self.wrong("others may write into it"));
         }
+        // A file that any user makes there may belong to the group, as in a directory with the
+        // setgid bit.
+        if mode & 0o002 != 0 && groups {
+            return Err(self.wrong("users outside of the group may write into it"));
+        }
         Ok(())
     }
 

@@ -20,6 +20,7 @@
 
 use std::{
     convert::Infallible,
+    ffi::OsStr,
     ops::Range,
     os::fd::{AsFd, AsRawFd, BorrowedFd},
     path::{Path, PathBuf},
@@ -148,6 +149,57 @@ fn reserve(fd: &OwnedFd, words: Range<usize>) -> Result<(), Errno> {
     }
 }
 
+/// A file that does not have its name yet.
+struct NewFile<'a> {
+    at: &'a OwnedFd,
+    fd: OwnedFd,
+    /// Its name meanwhile. `None` if it has none: such a file disappears with its descriptor.
+    hidden: Option<String>,
+}
+
+impl<'a> NewFile<'a> {
+    const FLAGS: OFlags = OFlags::RDWR.union(OFlags::CLOEXEC);
+
+    /// Creates a file without a name.
+    ///
+    /// # Errors
+    /// When the file system has no such files, among others.
+    fn unnamed(at: &'a OwnedFd, mode: Mode) -> Result<Self, Errno> {
+        let fd = rustix::fs::openat(at, ".", Self::FLAGS | OFlags::TMPFILE, mode)?;
+        Ok(Self { at, fd, hidden: None })
+    }
+
+    /// Creates a hidden file. A process that is killed before it drops this leaves the file behind.
+    fn named(at: &'a OwnedFd, mode: Mode) -> Result<Self, Errno> {
+        let (new, hidden) = (OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW, unique());
+        let hidden = format!(".{hidden}");
+        let fd = rustix::fs::openat(at, &hidden, Self::FLAGS | new, mode)?;
+        Ok(Self { at, fd, hidden: Some(hidden) })
+    }
+
+    /// Gives the file its name.
+    ///
+    /// # Errors
+    /// `EEXIST` if another file has that name.
+    fn link(&self, name: &OsStr) -> Result<(), Errno> {
+        match &self.hidden {
+            Some(hidden) => rustix::fs::linkat(self.at, hidden, self.at, name, AtFlags::empty()),
+            None => {
+                let old = format!("/proc/self/fd/{}", self.fd.as_raw_fd());
+                rustix::fs::linkat(CWD, old, self.at, name, AtFlags::SYMLINK_FOLLOW)
+            }
+        }
+    }
+}
+
+impl Drop for NewFile<'_> {
+    fn drop(&mut self) {
+        if let Some(hidden) = &self.hidden {
+            let _ = rustix::fs::unlinkat(self.at, hidden, AtFlags::empty());
+        }
+    }
+}
+
 impl File {
     /// Opens a lock; creates it if it is missing.
     pub(super) fn open(directory: &Directory, name: &str, wanted: &Wanted) -> Result<Self, Error> {
@@ -241,27 +293,19 @@ impl File {
         let at = directory.open()?;
         let (mode, group) = directory.access();
         let (name, entries) = (path.file_name().unwrap_or_default(), wanted.entries);
-        // A file without a name disappears if this process is killed. Where the system has no such
-        // files, a hidden one is left behind then.
-        let flags = OFlags::RDWR | OFlags::CLOEXEC;
-        let hidden = format!(".{}", unique());
-        let (fd, named) = match rustix::fs::openat(&at, ".", flags | OFlags::TMPFILE, mode) {
-            Ok(fd) => (fd, false),
-            Err(_) => {
-                let new = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-                (rustix::fs::openat(&at, &hidden, new, mode).map_err(fail)?, true)
-            }
-        };
+        let new =
+            NewFile::unnamed(&at, mode).or_else(|_| NewFile::named(&at, mode)).map_err(fail)?;
+        let fd = &new.fd;
         if let Some(gid) = group {
-            rustix::fs::fchown(&fd, None, Some(Gid::from_raw(gid))).map_err(fail)?;
+            rustix::fs::fchown(fd, None, Some(Gid::from_raw(gid))).map_err(fail)?;
         }
-        rustix::fs::fchmod(&fd, mode).map_err(fail)?;
-        rustix::fs::ftruncate(&fd, words(entries) as u64 * 8).map_err(fail)?;
+        rustix::fs::fchmod(fd, mode).map_err(fail)?;
+        rustix::fs::ftruncate(fd, words(entries) as u64 * 8).map_err(fail)?;
         let (table, layout) = layout(wanted.kind, entries, wanted.slots);
-        reserve(&fd, 0..HEADER + entry::WORDS).map_err(fail)?;
-        reserve(&fd, HEADER + entries * entry::WORDS..HEADER + (entries + 1) * entry::WORDS)
+        reserve(fd, 0..HEADER + entry::WORDS).map_err(fail)?;
+        reserve(fd, HEADER + entries * entry::WORDS..HEADER + (entries + 1) * entry::WORDS)
             .map_err(fail)?;
-        let map = Map::of(&fd, words(entries)).map_err(fail)?;
+        let map = Map::of(fd, words(entries)).map_err(fail)?;
         // New entries are zeros, and the file begins as zeros.
         let global = |cell: &Cell<'_>| cell.index >= table.table_lock().index();
         layout.cells().filter(global).for_each(|cell| {
@@ -272,15 +316,7 @@ impl File {
         set(at::KIND, wanted.kind as u64);
         set(at::ENTRIES, entries as u64);
         set(at::MAGIC, MAGIC);
-        let linked = if named {
-            let linked = rustix::fs::linkat(&at, &hidden, &at, name, AtFlags::empty());
-            let _ = rustix::fs::unlinkat(&at, &hidden, AtFlags::empty());
-            linked
-        } else {
-            let old = format!("/proc/self/fd/{}", fd.as_raw_fd());
-            rustix::fs::linkat(CWD, old, &at, name, AtFlags::SYMLINK_FOLLOW)
-        };
-        match linked {
+        match new.link(name) {
             Ok(()) | Err(Errno::EXIST) => Ok(()),
             Err(errno) => Err(fail(errno)),
         }
@@ -409,5 +445,28 @@ impl File {
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where files must have names, an error must not leave one behind.
+    #[test]
+    fn a_new_file_that_gets_no_name_is_removed() {
+        let place = tempfile::tempdir().expect("it is made");
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let at = rustix::fs::openat(CWD, place.path(), flags, Mode::empty()).expect("it is there");
+        let names = || std::fs::read_dir(place.path()).expect("it is there").count();
+        let new = NewFile::named(&at, Mode::RUSR | Mode::WUSR).expect("it is made");
+        assert_eq!(names(), 1);
+        drop(new);
+        assert_eq!(names(), 0);
+        let new = NewFile::named(&at, Mode::RUSR | Mode::WUSR).expect("it is made");
+        new.link(OsStr::new("lock")).expect("there is none of that name");
+        assert_eq!(new.link(OsStr::new("lock")), Err(Errno::EXIST));
+        drop(new);
+        assert_eq!(names(), 1, "only the one with a name");
     }
 }
