@@ -7,6 +7,8 @@ mod etcd;
 mod local;
 mod nested;
 mod run;
+#[expect(unsafe_code, reason = "runs before main")]
+mod sigpipe;
 mod status;
 mod supervise;
 mod top;

@@ -83,6 +83,7 @@ pub use self::{
     hand_over::HandOver,
     place::{NotYet, Permit, Place},
     status::{Holder, Status, Waiter},
+    vfork::let_programs_ignore_sigpipe,
 };
 
 /// The kind of a named lock.

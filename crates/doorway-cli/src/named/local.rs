@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::{
     Change, Locks,
     run::{Asked, Held},
+    sigpipe,
     supervise::{Watch, heed_ends},
     view::{View, Who, seconds},
 };
@@ -202,6 +203,9 @@ impl Held for Permit<'_> {
         let cannot = |error| Failure::Supervise { error };
         self.note(); // so that `status` shows since when
         heed_ends().map_err(cannot)?;
+        if sigpipe::was_ignored() {
+            doorway::shared::let_programs_ignore_sigpipe();
+        }
         let changes: Vec<_> = command.get_envs().collect();
         let kept =
             env::vars_os().filter(|(name, _)| !changes.iter().any(|(changed, _)| changed == name));

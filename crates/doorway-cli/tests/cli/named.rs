@@ -115,6 +115,26 @@ fn the_end_of_a_command_is_heard_of_though_the_caller_blocks_the_signal() {
     assert!(blocked.trim().ends_with("10000"), "the command inherits what is blocked: {blocked}");
 }
 
+/// As `trap '' PIPE` in a shell asks for it, and not otherwise.
+#[test]
+fn a_command_ignores_what_its_caller_ignores() {
+    let locks = Locks::new();
+    for (trap, ignored) in [("trap '' PIPE", true), ("true", false)] {
+        let script = format!("{trap}; exec \"$@\"");
+        let args = ["run", "gpu", "--", "grep", "SigIgn", "/proc/self/status"];
+        // Python resets the signal for the shell: this program ignores it itself.
+        let reset = "import os, signal, sys\n\
+                     signal.signal(signal.SIGPIPE, signal.SIG_DFL)\n\
+                     os.execvp(sys.argv[1], sys.argv[1:])";
+        let wrapper = ["python3", "-c", reset, "sh", "-c", &script, "sh"];
+        let output = begun_by(&locks, &wrapper, &args).output().expect("python3 is there");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let mask = text.split_whitespace().nth(1).expect("it is printed");
+        let mask = u64::from_str_radix(mask, 16).expect("it is a number");
+        assert_eq!(mask >> (libc::SIGPIPE - 1) & 1 == 1, ignored, "{trap}: {text}");
+    }
+}
+
 /// A lock that is removed after it was opened and before it was entered is opened again.
 #[test]
 fn removing_a_lock_does_not_disturb_those_who_come() {

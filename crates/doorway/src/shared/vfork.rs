@@ -7,7 +7,7 @@ use std::{
     io,
     mem::MaybeUninit,
     ptr,
-    sync::atomic::{AtomicI32, Ordering::Relaxed},
+    sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed},
 };
 
 use libc::{SIG_DFL, SIG_IGN, SIG_SETMASK, SIGCHLD, SIGPIPE, sigaction, sigset_t};
@@ -87,8 +87,24 @@ extern "C" fn child_main(child: *mut c_void) -> c_int {
     unsafe { libc::_exit(127) }
 }
 
-/// Resets each caught signal to its default action, as `exec` does. SIGPIPE too: Rust programs
-/// ignore it, and other programs do not expect it to be ignored.
+/// Whether a program begins with SIGPIPE ignored.
+static IGNORES_SIGPIPE: AtomicBool = AtomicBool::new(false);
+
+/// Lets the programs that [`Permit::start`](super::Permit::start) starts ignore SIGPIPE.
+///
+/// Rust programs ignore SIGPIPE, whatever their caller wanted, and other programs do not expect it
+/// to be ignored. So `start` resets it, as [`Command`](std::process::Command) does. Call this where
+/// the caller of this process had it ignored, as `trap '' PIPE` does.
+///
+/// ```
+/// doorway::shared::let_programs_ignore_sigpipe();
+/// ```
+pub fn let_programs_ignore_sigpipe() {
+    IGNORES_SIGPIPE.store(true, Relaxed);
+}
+
+/// Resets each caught signal to its default action, as `exec` does. SIGPIPE too, unless programs are
+/// to ignore it.
 fn forget_handlers() {
     for signal in 1..=libc::SIGRTMAX() {
         let mut action = MaybeUninit::<sigaction>::zeroed();
@@ -100,7 +116,7 @@ fn forget_handlers() {
                 continue; // one that the C library keeps to itself
             }
             let caught = (*action).sa_sigaction != SIG_DFL && (*action).sa_sigaction != SIG_IGN;
-            if caught || signal == SIGPIPE {
+            if caught || signal == SIGPIPE && !IGNORES_SIGPIPE.load(Relaxed) {
                 (*action).sa_sigaction = SIG_DFL;
                 libc::sigaction(signal, action, ptr::null_mut());
             }

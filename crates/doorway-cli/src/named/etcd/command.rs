@@ -17,18 +17,23 @@ use rustix::{
 };
 use tokio::time::sleep;
 
+use super::super::sigpipe;
+
 /// Starts a command that the kernel kills when the *thread* that calls this ends. So call it from
 /// the main thread.
 #[expect(unsafe_code, reason = "something is to be done between fork and exec")]
 pub(crate) fn spawn(command: &mut Command) -> io::Result<Child> {
     let parent = getpid();
     let die_together = move || {
+        if sigpipe::was_ignored() {
+            sigpipe::ignore();
+        }
         set_parent_process_death_signal(Some(Signal::KILL))?;
         // The parent may have died already. Then no signal would come any more.
         if getppid() == Some(parent) { Ok(()) } else { Err(Errno::SRCH.into()) }
     };
-    // SAFETY: between `fork` and `exec` there are two system calls, which allocate nothing and take
-    // no lock.
+    // SAFETY: between `fork` and `exec` there are three system calls, which allocate nothing and
+    // take no lock.
     unsafe { command.pre_exec(die_together) };
     command.spawn()
 }
